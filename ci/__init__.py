@@ -1,0 +1,1 @@
+"""The commands of the project, `ci/verify` and `ci/test`, and what they need: set-up, options, report, summary."""

@@ -1,0 +1,27 @@
+"""The exit codes of the `ci/` commands and the one way to stop with one of them.
+
+Promise: a command ends with one of these numbers and nothing else; pytest's own codes never pass through.
+64, 69 and 70 are EX_USAGE, EX_UNAVAILABLE and EX_SOFTWARE of BSD's sysexits.h; 130 is what a shell
+reports for a process ended by an interrupt from the keyboard (128 + SIGINT).
+"""
+
+OK = 0
+REJECTED = 1
+USAGE = 64
+UNAVAILABLE = 69
+INTERNAL = 70
+INTERRUPTED = 130
+
+
+class Stop(Exception):  # noqa: N818 - it ends a command in good order; not each one is an error
+    """Ends a command with one line on stderr and an exit code.
+
+    Args:
+        code: One of the codes above.
+        line: What was wrong, what was expected and what to do next, in one line.
+    """
+
+    def __init__(self, code: int, line: str) -> None:
+        super().__init__(line)
+        self.code = code
+        self.line = line

@@ -1,0 +1,50 @@
+"""Where the shell wrappers enter Python: checks the platform, runs the named command, turns a `Stop` into its line.
+
+Promise: standard library only; one line on stderr and an exit code of `ci.exits` for everything foreseen,
+a traceback and 70 for what is not.
+"""
+
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+# The interpreter put `ci/` first, where `test.py` and `report.py` would hide modules of other people.
+sys.path[0] = str(CHECKOUT)
+
+from ci import exits  # noqa: E402 - importable only after the line above
+
+
+def platform_problem(platform: str) -> str | None:
+    """What is wrong with this platform (a value of `sys.platform`), in one line; None where it is supported."""
+    if platform in ("win32", "cygwin", "msys"):
+        return "Windows is supported through WSL2 only: run this command in a WSL2 shell (wsl --install brings one)"
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    """Run `verify` or `test` with the arguments after it and return its exit code."""
+    problem = platform_problem(sys.platform)
+    if problem is not None:
+        sys.stderr.write(f"kernelproof: {problem}\n")
+        return exits.UNAVAILABLE
+    from ci import test, verify
+
+    commands = {"verify": verify.main, "test": test.main}
+    if not arguments or arguments[0] not in commands:
+        sys.stderr.write(f"kernelproof: start.py takes a command first, one of {', '.join(commands)}\n")
+        return exits.USAGE
+    try:
+        return commands[arguments[0]](arguments[1:])
+    except exits.Stop as stop:
+        sys.stderr.write(f"kernelproof: {stop.line}\n")
+        return stop.code
+    except KeyboardInterrupt:
+        sys.stderr.write("kernelproof: interrupted\n")
+        return exits.INTERRUPTED
+    except Exception:  # noqa: BLE001 - left uncaught it would exit with 1, which means 'rejected'
+        sys.excepthook(*sys.exc_info())
+        return exits.INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+"""The main job: set up, judge the candidates on whatever this machine has, end with a summary and one exit code.
+
+Promise: the exit code is derived from the report that the suite writes; a run without a report is an internal
+error, whatever pytest's own code was. `ci/verify --help` explains every option.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci import environment, facts, report, summary
+from ci.exits import INTERNAL, INTERRUPTED, UNAVAILABLE, Stop
+from ci.options import Options, parse_verify, verify_parser, without_options
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+# pytest's plugins by module: others that the caller happens to have installed must not take part in a verdict.
+PLUGINS = ("pytest_benchmark.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
+# Seconds for pytest to end by itself after an interrupt, workers included.
+INTERRUPT_PATIENCE = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of the suite ended: the exit code, the lines to show, and the tests' counts."""
+
+    code: int
+    lines: tuple[str, ...]
+    tests: report.Tests = field(default_factory=report.Tests)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `ci/verify` and return its exit code."""
+    options = parse_verify(arguments, os.environ, Path.cwd())
+    cache = options.cache or facts.cache_folder(os.environ, Path.home(), sys.platform)
+    made = environment.ensure(CHECKOUT, cache, with_tools=options.workers is not None, offline=options.offline, say=say)
+    if options.workers is not None and any("xdist" in name for name in made.missing):
+        raise Stop(UNAVAILABLE, "-n needs pytest-xdist, which could not be installed; leave -n out")
+    outcome = judge(made, options)
+    sys.stdout.write("\n".join(["", *outcome.lines, ""]))
+    sys.stdout.flush()
+    return outcome.code
+
+
+def say(line: str) -> None:
+    """Tell on stderr what takes long."""
+    sys.stderr.write(f"kernelproof: {line}\n")
+    sys.stderr.flush()
+
+
+def judge(made: environment.Environment, options: Options) -> Outcome:
+    """Run the suite in this environment; the report is copied to where the user wants it."""
+    with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
+        written = Path(folder) / "report.json"
+        status = run_pytest(
+            made,
+            [
+                "-m",
+                "correctness",
+                str(CHECKOUT / "properties"),
+                *options.pytest_arguments(),
+                f"--report-json={written}",
+            ],
+            workers=options.workers is not None,
+        )
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
+        if not written.is_file():
+            return Outcome(INTERNAL, (f"internal error: pytest ended with status {status} and left no report",))
+        text = written.read_text(encoding="utf-8")
+        if options.report is not None:
+            copy_report(written, options.report)
+    return conclude(text, summary.replay_command(CHECKOUT, named_python(made)))
+
+
+def conclude(text: str, command: str) -> Outcome:
+    """The outcome that a report's text means; `command` calls `ci/verify` in a fresh shell."""
+    try:
+        found = report.read(text)
+    except report.ReportError as error:
+        return Outcome(INTERNAL, (f"internal error: {error}",))
+    return Outcome(report.exit_code(found), tuple(summary.lines(found, command)), found.tests)
+
+
+def run_pytest(made: environment.Environment, arguments: Sequence[str], workers: bool) -> int:
+    """Run pytest in the checkout with our plugins only; returns its exit status, 130 after an interrupt."""
+    plugins = [*PLUGINS, *(["xdist.plugin"] if workers else [])]
+    command = [
+        str(made.python),
+        "-m",
+        "pytest",
+        f"--rootdir={CHECKOUT}",
+        *(f"-p{name}" for name in plugins),
+        *arguments,
+    ]
+    variables = without_options(made.variables(os.environ), verify_parser())
+    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    return run(command, variables)
+
+
+def run(command: Sequence[str], variables: dict[str, str]) -> int:
+    """Run a program in the checkout, its output passed through; returns its exit status, 130 after an interrupt."""
+    sys.stdout.flush()
+    with subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdin=subprocess.DEVNULL) as child:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            # The terminal has sent the interrupt to the child too; it gets time to end its workers.
+            try:
+                child.wait(INTERRUPT_PATIENCE)
+            except (KeyboardInterrupt, subprocess.TimeoutExpired):
+                child.kill()
+            return INTERRUPTED
+
+
+def named_python(made: environment.Environment) -> str | None:
+    """The Python that a replay has to name: the caller's, where its torch is the one in use and it is a venv's."""
+    return sys.executable if made.inherits and sys.prefix != sys.base_prefix else os.environ.get("PYTHON")
+
+
+def copy_report(written: Path, wanted: Path) -> None:
+    """Copy the report to where the user wants it."""
+    try:
+        shutil.copyfile(written, wanted)
+    except OSError as error:
+        say(f"--report-json={wanted}: {error.strerror}; the report is not kept")
