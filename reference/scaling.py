@@ -12,8 +12,8 @@ The 16- and 32-bit types are computed in plain float64, whose 53 bits and range 
 computed relative to one r0 a row: with t = (|y| - |x| r0) / (|x| r0) from an exact product, low = r0 (1 + max(t - q'))
 and high = r0 (1 + min(t + q')), q' = q / (|x| r0); t keeps its digits however near to zero it is.
 
-What cannot be told from two extremes is tracked beside them: signs, positions of NaN and infinity, the two patterns of a
-whole row (mean 0, mean infinite), whether the sum of the row is exact in any order, and bits.
+What cannot be told from two extremes is tracked beside them: signs, positions of NaN and infinity, the two patterns of
+a whole row (mean 0, mean infinite), whether the sum of the row is exact in any order, and bits.
 """
 
 from __future__ import annotations

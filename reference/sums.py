@@ -59,7 +59,8 @@ class Means:
 
     def finite(self) -> Bools:
         """Return which rows are of kind FINITE."""
-        return self.kind == Kind.FINITE
+        finite: Bools = self.kind == 0
+        return finite
 
     def mean_in_units_of(self, power: int) -> F64:
         """Return m / 2^power, rounded to double."""

@@ -77,8 +77,8 @@ def divide(hi: F64, lo: F64, by_hi: F64, by_lo: F64) -> tuple[F64, F64]:
 def round_to(form: Format, hi: F64, lo: F64, exponent: Ints) -> F64:
     """Round (hi + lo) * 2^exponent to a format, nearest and ties to even, in one rounding.
 
-    Subnormal numbers and overflow are the format's own; a zero keeps the sign of hi. A tie of hi is broken by lo, so the
-    result is the correctly rounded one wherever the two doubles tell the value from a tie.
+    Subnormal numbers and overflow are the format's own; a zero keeps the sign of hi. A tie of hi is broken by lo, so
+    the result is the correctly rounded one wherever the two doubles tell the value from a tie.
 
     Returns:
         The rounded numbers, each widened exactly to float64.
