@@ -1,0 +1,1 @@
+"""The fused kernel for CPU tensors."""

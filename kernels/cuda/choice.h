@@ -1,0 +1,239 @@
+// Which kernel computes a call, and with what geometry: a pure function of the tensor's layout and the device's limits.
+//
+// Promise: plain C++17 without CUDA or torch, no state, no clock, no environment. The device's limits are data, so that every branch can be
+// tested without a GPU and forced on any card (a card with clusters plays one without). The same call on the same device always gets the
+// same plan, and with it the same bits.
+//
+// What the limits of each regime rest on stands beside them; what was measured stands in ../PERFORMANCE.md.
+#pragma once
+
+#include <cstdint>
+
+#include "layout.h"
+
+namespace l1norm {
+
+struct Limits {
+  int sms;               // streaming multiprocessors
+  int shared_per_sm;     // bytes
+  int shared_per_block;  // bytes a block may ask for (opt-in)
+  int max_cluster;       // blocks of a cluster, 1 where there are none
+  int cooperative;       // may a launch ask for all its blocks to run at once?
+};
+
+enum class Regime : int {
+  kEmpty = 0,    // nothing to compute, nothing is launched
+  kTile = 1,     // tile.cuh
+  kGroup = 2,    // group.cuh
+  kBlock = 3,    // team_rows.cuh, one block a row
+  kCluster = 4,  // team_rows.cuh, a cluster a row
+  kGrid = 5,     // team_rows.cuh, blocks of the whole chip a row
+  kColumns = 6,  // columns.cuh
+  kStrided = 7,  // strided.cuh
+};
+
+struct Plan {
+  Regime regime;
+  int threads;             // of a block
+  int team;                // blocks that share a row (tile of columns); 1 elsewhere
+  int lanes;               // kGroup, kTile, kStrided: threads that share a row
+  int each;                // kGroup: vectors a thread holds; kColumns: elements
+  int rows_each;           // kTile: rows of a tile; kColumns: rows across a tile
+  int unit;                // kColumns: the outer dimension whose stride is 1
+  int held;                // kBlock, kCluster, kGrid: vectors of a slice in shared memory, at most
+  std::int64_t slice;      // likewise: vectors of a slice
+  std::int64_t teams;      // kGrid: teams that run side by side
+  std::int64_t blocks;     // blocks of the launch; kBlock, kCluster: of the launch if each row had its own team
+  std::int64_t shared;     // bytes of dynamic shared memory
+  std::int64_t workspace;  // bytes of scratch in global memory
+};
+
+namespace choice {
+
+constexpr int kVector = 16;               // bytes
+constexpr int kLine = 128;                // bytes
+constexpr int kTileMaxRow = 512;          // bytes: above, a row's two edges cost under a tenth of its vectors
+constexpr int kGroupMaxRow = 4096;        // bytes: 32 lanes with 8 vectors each
+constexpr int kTileBytes = 8192;          // bytes: 256 threads with 2 vectors each
+constexpr int kTileScales = 8192;         // bytes of shared memory for the scales of a tile
+constexpr int kTeamStatic = 2560;         // bytes of static shared memory of team_rows, at most
+constexpr int kDriverShared = 1024;       // bytes the driver takes of each block's shared memory
+constexpr int kCounterBytes = 128;        // a line for each team's counter
+constexpr int kColumnThreads = 512;
+constexpr int kStridedThreads = 256;
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+constexpr std::int64_t power_of_two(std::int64_t at_least) {
+  std::int64_t p = 1;
+  while (p < at_least) p *= 2;
+  return p;
+}
+constexpr std::int64_t common(std::int64_t a, std::int64_t b) { return b == 0 ? a : common(b, a % b); }
+
+// Does every row of the input start at a multiple of `bytes`?
+inline bool aligned(Layout const& at, int bytes) {
+  if (reinterpret_cast<std::uintptr_t>(at.in) % bytes != 0) return false;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (at.outer.in[d] * element_bytes(at.kind) % bytes != 0) return false;
+  }
+  return true;
+}
+
+// Do the rows lie behind each other without gaps, in both tensors?
+inline bool flat(Layout const& at) {
+  return at.outer.dims == 0 || (at.outer.dims == 1 && at.outer.in[0] == at.columns && at.outer.out[0] == at.columns);
+}
+
+inline Plan tile(Layout const& at) {
+  int const size = element_bytes(at.kind);
+  std::int64_t const row = at.columns * size;
+  std::int64_t const scale = at.kind == Kind::kFloat64 ? 16 : 8;
+  std::int64_t rows = smaller(kTileBytes / row, kTileScales / scale);
+  // Whole lines if that many rows fit, else whole vectors, so that all tiles share the first one's alignment.
+  for (int unit : {kLine, kVector}) {
+    std::int64_t const step = unit / common(unit, row);
+    if (step <= rows) {
+      rows -= rows % step;
+      break;
+    }
+  }
+  Plan plan{};
+  plan.regime = Regime::kTile;
+  plan.threads = 256;
+  plan.team = 1;
+  plan.rows_each = static_cast<int>(rows);
+  // Up to four elements a lane.
+  plan.lanes = static_cast<int>(smaller(32, power_of_two(ceil_div(at.columns, 4))));
+  plan.blocks = ceil_div(at.rows, rows);
+  return plan;
+}
+
+inline Plan group(Layout const& at) {
+  int const per = kVector / element_bytes(at.kind);
+  std::int64_t const vectors = larger(1, at.columns / per);
+  // Two loads in flight a lane where the row is long enough to leave neighbours 128 bytes each.
+  std::int64_t const each = at.outer.dims > 1 ? 8 : vectors <= 8 ? 1 : vectors <= 64 ? 2 : vectors <= 128 ? 4 : 8;
+  std::int64_t lanes = power_of_two(ceil_div(vectors, each));
+  // Every edge element has a lane of its own: none in aligned rows of whole vectors, at most 2 * (per - 1) elsewhere.
+  bool const whole = aligned(at, kVector) && at.columns % per == 0;
+  if (!whole) lanes = larger(lanes, power_of_two(2 * (per - 1)));
+  Plan plan{};
+  plan.regime = Regime::kGroup;
+  plan.threads = 256;
+  plan.team = 1;
+  plan.lanes = static_cast<int>(lanes);
+  plan.each = static_cast<int>(each);
+  plan.blocks = ceil_div(at.rows, plan.threads / plan.lanes);
+  return plan;
+}
+
+// Bytes of dynamic shared memory that leave room for `blocks` blocks of team_rows on an SM.
+inline std::int64_t shared_for(Limits const& device, int blocks) {
+  std::int64_t const fair = device.shared_per_sm / blocks - kDriverShared - kTeamStatic;
+  std::int64_t const most = device.shared_per_block - kTeamStatic;
+  return smaller(fair, most) / kLine * kLine;
+}
+
+// Vectors of a slice when `team` blocks share a row of `vectors` (lead included).
+inline std::int64_t slice(std::int64_t vectors, std::int64_t team) {
+  return round_up(ceil_div(vectors, team), kLine / kVector);
+}
+
+inline Plan team(Layout const& at, Limits const& device) {
+  int const per = kVector / element_bytes(at.kind);
+  // A row may begin up to seven vectors into its first line.
+  std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
+  Plan plan{};
+  plan.regime = Regime::kBlock;
+  // Three blocks an SM: while one reduces and one stores, one still loads. Two keep a row in a cluster that would else need the grid.
+  std::int64_t team = 0;
+  for (int blocks = 3; blocks >= 2 && team == 0; --blocks) {
+    std::int64_t const need = power_of_two(ceil_div(vectors * kVector, shared_for(device, blocks)));
+    if (need <= device.max_cluster && slice(vectors, need) * kVector <= shared_for(device, blocks)) team = need;
+  }
+  std::int64_t const capacity = shared_for(device, team > 0 ? 1 : 3);
+  if (team > 0) {
+    // Few rows: more blocks a row until each SM has one, while a slice keeps 4 KB.
+    while (team * 2 <= device.max_cluster && at.rows * team < device.sms && slice(vectors, team * 2) >= 256) team *= 2;
+    plan.regime = team > 1 ? Regime::kCluster : Regime::kBlock;
+  } else {
+    // As many rows side by side as the chip holds; a row that exceeds it gets all of it, and is read twice in part. Without cooperative
+    // launches each block is a team of its own, which nobody waits for.
+    plan.regime = Regime::kGrid;
+    std::int64_t const slots = 3 * static_cast<std::int64_t>(device.sms);
+    team = device.cooperative != 0 ? smaller(slots, ceil_div(vectors * kVector, capacity)) : 1;
+    plan.teams = smaller(at.rows, slots / team);
+    if (device.cooperative != 0) team = slots / plan.teams;
+    plan.workspace = plan.teams * (kCounterBytes + 2 * team * 8);
+  }
+  plan.team = static_cast<int>(team);
+  plan.slice = slice(vectors, team);
+  plan.held = static_cast<int>(smaller(plan.slice, capacity / kVector));
+  plan.shared = static_cast<std::int64_t>(plan.held) * kVector;
+  // About eight vectors a thread; a row alone on its SMs wants more threads, as nothing else hides its latency.
+  std::int64_t const share = at.rows * team <= 2 * device.sms ? 2 : 8;
+  plan.threads = static_cast<int>(larger(64, smaller(power_of_two(plan.slice / share), 256)));
+  plan.blocks = (plan.regime == Regime::kGrid ? plan.teams : at.rows) * team;
+  return plan;
+}
+
+// The outer dimension along which rows are neighbours in both tensors, or -1.
+inline int neighbours(Layout const& at) {
+  int found = -1;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (at.outer.in[d] == 1 && at.outer.out[d] == 1) found = d;
+  }
+  return found;
+}
+
+inline Plan columns(Layout const& at, Limits const& device, int unit) {
+  int const size = element_bytes(at.kind);
+  int const deep = size == 8 ? 16 : 32;
+  int const narrowest = kLine / size;  // rows across: a warp reads whole lines
+  Plan plan{};
+  plan.regime = Regime::kColumns;
+  plan.threads = kColumnThreads;
+  plan.unit = unit;
+  plan.each = at.columns <= 16 ? 4 : deep;
+  // As wide as the columns allow: the threads behind each other share them out.
+  std::int64_t across = kColumnThreads * plan.each / power_of_two(larger(at.columns, plan.each));
+  across = smaller(across, power_of_two(at.outer.size[unit]));
+  plan.rows_each = static_cast<int>(smaller(larger(across, narrowest), kColumnThreads));
+  std::int64_t const behind = kColumnThreads / plan.rows_each;
+  plan.team = static_cast<int>(smaller(device.max_cluster, power_of_two(ceil_div(at.columns, behind * plan.each))));
+  plan.blocks = ceil_div(at.outer.size[unit], plan.rows_each) * (at.rows / at.outer.size[unit]) * plan.team;
+  return plan;
+}
+
+inline Plan strided(Layout const& at) {
+  Plan plan{};
+  plan.regime = Regime::kStrided;
+  plan.threads = kStridedThreads;
+  plan.team = 1;
+  plan.lanes = at.columns <= 1024 ? 32 : kStridedThreads;
+  plan.blocks = ceil_div(at.rows, kStridedThreads / plan.lanes);
+  return plan;
+}
+
+}  // namespace choice
+
+inline Plan choose(Layout const& at, Limits const& device) {
+  if (at.rows == 0 || at.columns == 0) return Plan{};
+  if (at.column_in == 1 && at.column_out == 1 && at.outer.dims <= kFewOuter) {
+    std::int64_t const row = at.columns * element_bytes(at.kind);
+    if (row <= choice::kTileMaxRow && choice::flat(at)) return choice::tile(at);
+    // A short row whose SMs would idle is better shared by a block.
+    bool const idle = at.rows < 8 * static_cast<std::int64_t>(device.sms) && row >= 1024;
+    if (row <= choice::kGroupMaxRow && !idle) return choice::group(at);
+    return choice::team(at, device);
+  }
+  int const unit = choice::neighbours(at);
+  // Strips narrower than a sector waste most of each access that a line of columns would use.
+  if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) return choice::columns(at, device, unit);
+  return choice::strided(at);
+}
+
+}  // namespace l1norm

@@ -1,0 +1,63 @@
+// Short rows: a group of lanes (1 to 32, a power of two) holds a row in registers. One read, one write, no shared memory, no barrier.
+//
+// Every lane loads up to kEach vectors before it needs the first one. Rows of one warp lie behind each other, so a warp reads one stretch
+// of memory where the tensor is contiguous. The choice sees to it that a group has a lane for every edge element.
+#pragma once
+
+#include "rows.cuh"
+
+namespace l1norm {
+
+constexpr int kGroupThreads = 256;
+
+template <int kDims> struct GroupArgs {
+  Rows<kDims> rows;
+  int lanes_log2;
+};
+
+// Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes keep memory busy.
+template <int kEach> constexpr int kGroupBlocks = kEach == 1 ? 8 : kEach == 2 ? 6 : kEach == 4 ? 4 : 3;
+
+template <typename T, int kEach, int kDims>
+__global__ void __launch_bounds__(kGroupThreads, kGroupBlocks<kEach>) group_rows(GroupArgs<kDims> const args) {
+  using Sum = SumOf<T>;
+  int const lanes = 1 << args.lanes_log2;
+  int const lane = static_cast<int>(threadIdx.x) & (lanes - 1);
+  std::int64_t const row =
+      (static_cast<std::int64_t>(blockIdx.x) * kGroupThreads + threadIdx.x) >> args.lanes_log2;
+  bool const live = row < args.rows.count;  // lanes beyond the last row still take part in the shuffles
+  RowView<T> const at = view<T>(args.rows, live ? row : 0);
+  int const vectors = live ? static_cast<int>(at.part.vectors) : 0;
+  bool const has_edge = live && lane < at.edges();
+
+  uint4 held[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    held[k] = make_uint4(0, 0, 0, 0);
+    if (lane + k * lanes < vectors) held[k] = load16(at.in_vector(lane + k * lanes));
+  }
+  Sum edge = 0;
+  if (has_edge) edge = Numeric<T>::widen(at.in[at.edge(lane, args.rows.columns)]);
+
+  Sum part[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) part[k] = abs_sum<T>(held[k]);
+  Sum const total = group_sum(tree_sum<kEach>(part) + magnitude(edge), lanes);
+  RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
+
+  bool const whole = at.same_phase();
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    if (lane + k * lanes < vectors) {
+      T* const to = at.out_vector(lane + k * lanes);
+      if (whole) {
+        store16(to, quotient16<T>(held[k], scale));
+      } else {
+        store_elements<T>(to, held[k], scale);
+      }
+    }
+  }
+  if (has_edge) at.out[at.edge(lane, args.rows.columns)] = Numeric<T>::narrow(quotient(edge, scale));
+}
+
+}  // namespace l1norm
