@@ -1,0 +1,75 @@
+"""Compare two results of one candidate that ought to be equal: for properties that need no expected value.
+
+Honest programs may differ here in the last bits (float atomics; a reciprocal in one range and a division in another),
+so bits are only demanded where the candidate promises them (``determinism``). Of any candidate it is demanded that a
+*repeatable* difference stays within `TOLERANCE` roundoffs: a program that divides a row by one mean cannot make more of
+a change that leaves the mean alone.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .findings import Finding, Kind
+from .inputs import Input, bits
+from .trial import Trial
+
+#: In unit roundoffs of the storage type. Two results of the contract, each within 2.02 of x / m, for two means that
+#: differ by the two roundings of one division more or less: 2 * 2.02 + 2, rounded up.
+TOLERANCE = 8.0
+_ALL = slice(None)
+
+
+def same_bits(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Elementwise: equal in every bit, or both NaN (payloads are nobody's promise)."""
+    return (bits(left) == bits(right)) | (left.isnan() & right.isnan())
+
+
+def expect_same(
+    trial: Trial,
+    given: Input,
+    first: torch.Tensor,
+    second: torch.Tensor,
+    change: str,
+    pick: torch.Tensor | slice = _ALL,
+) -> None:
+    """Report a difference between ``first`` = f(given) and ``second``, which a property says are equal.
+
+    Args:
+        trial: of the property.
+        given: the input of ``first``.
+        first: a result.
+        second: another one, of the same shape and dtype.
+        change: what was done in between, for the report: "its input is multiplied by 2^5".
+        pick: the part (of dimension 0) that is to be equal.
+    """
+    before, after = first[pick], second[pick]
+    same = same_bits(before, after)
+    if bool(same.all()):
+        return
+    if "determinism" in trial.subject.required:
+        trial.report(_finding(before, after, same, f"the bits of the result change when {change}"))
+    near = same | _close(before, after)
+    if bool(near.all()):
+        trial.notes.add("bits change where they need not")
+        return
+    if not bool(same_bits(first, trial.check(given)).all()):
+        trial.notes.add("bits change from call to call")
+        return
+    trial.report(_finding(before, after, near, f"the result changes when {change}"))
+
+
+def _close(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    left, right = first.double(), second.double()
+    roundoff = torch.finfo(first.dtype).eps / 2
+    quantum = torch.finfo(first.dtype).smallest_normal * torch.finfo(first.dtype).eps
+    return (left - right).abs() <= TOLERANCE * roundoff * left.abs() + 2 * quantum
+
+
+def _finding(first: torch.Tensor, second: torch.Tensor, same: torch.Tensor, text: str) -> Finding:
+    places = (~same).nonzero()[:5].tolist()
+    lines = [
+        f"at {place}: {float(first[tuple(place)]):.9g} before, {float(second[tuple(place)]):.9g} after"
+        for place in places
+    ]
+    return Finding(Kind.WRONG_VALUE, f"{text} ({int((~same).sum())} of {same.numel()} elements)", tuple(lines))

@@ -1,0 +1,113 @@
+"""Say in plain words where a result is wrong: pure functions over (input, fault), no expected values of their own.
+
+Each function looks for one pattern and returns a phrase, or an empty string where the pattern is not there. `describe`
+joins those that apply. Patterns are claimed only when they cover *all* wrong elements that were looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .inputs import Input
+from .operators import Fault
+
+Mask = npt.NDArray[np.bool_]
+
+
+def describe(given: Input, fault: Fault) -> str:
+    """All phrases that apply, most telling first, joined by ``; ``."""
+    phrases = [where_in_rows(fault.bad), what_instead(given, fault), which_rows(given, fault.bad_rows)]
+    return "; ".join(phrase for phrase in phrases if phrase)
+
+
+def where_in_rows(bad: Mask) -> str:
+    """Which columns are wrong, where it is the same set in every wrong row."""
+    wrong: Mask = np.any(bad, axis=0)
+    always: Mask = np.all(bad, axis=0)
+    columns = bad.shape[1]
+    places = np.flatnonzero(wrong)
+    if len(places) in (0, columns):
+        return ""
+    first, last = int(places[0]), int(places[-1])
+    solid = len(places) == last - first + 1 and bool(always[first : last + 1].all())
+    if solid and last == columns - 1:
+        return (
+            f"columns {first} and up are wrong, those below are right"
+            if first < last
+            else "only the last column is wrong"
+        )
+    if solid and first == 0:
+        return f"columns below {last + 1} are wrong, those from there on are right"
+    if first == last:
+        return f"only column {first} is wrong"
+    period = _period(places)
+    if period:
+        return f"every {period}th column is wrong, from column {first} on"
+    return f"{len(places)} of {columns} columns are wrong, the first is column {first}"
+
+
+def what_instead(given: Input, fault: Fault) -> str:
+    """What stands where the wrong elements are, where it is one recognisable thing."""
+    got = fault.got[fault.bad]
+    expected = fault.expected[fault.bad]
+    if len(got) == 0:
+        return ""
+    given_values = _given_rows(given, fault)[fault.bad]
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.all(got == 0):
+            return "zeros stand there"
+        if np.array_equal(got, given_values, equal_nan=True):
+            return "the input itself stands there"
+        if np.all(np.isnan(got)):
+            return "NaN stands there"
+        if np.all(np.isinf(got)):
+            return "infinities stand there"
+        if len(got) > 1 and np.all(got == got[0]):
+            return f"{got[0]:g} stands there everywhere"
+        if np.allclose(got, -expected, rtol=1e-2, atol=0):
+            return "the sign is wrong"
+    return ""
+
+
+def which_rows(given: Input, bad_rows: Mask) -> str:
+    """Which rows are wrong, where not all of them are."""
+    rows, wrong = len(bad_rows), np.flatnonzero(bad_rows)
+    if rows == 1 or len(wrong) in (0, rows):
+        return ""
+    alignment = _misaligned_rows(given)
+    if alignment is not None and np.array_equal(alignment, bad_rows):
+        return "right except in rows whose start is not 16-byte aligned"
+    first, last = int(wrong[0]), int(wrong[-1])
+    if len(wrong) == 1:
+        return f"only row {first} of {rows} is wrong"
+    if len(wrong) == last - first + 1:
+        if last == rows - 1:
+            return f"rows {first} and up are wrong, those below are right"
+        if first == 0:
+            return f"rows below {last + 1} are wrong, those from there on are right"
+        return f"rows {first} to {last} of {rows} are wrong"
+    return f"{len(wrong)} of {rows} rows are wrong, the first is row {first}"
+
+
+def _given_rows(given: Input, fault: Fault) -> npt.NDArray[np.float64]:
+    flat = given.logical.movedim(1, -1).reshape(-1, given.shape[1])
+    chosen: npt.NDArray[np.float64] = flat[fault.rows.tolist()].double().numpy()
+    return chosen
+
+
+def _misaligned_rows(given: Input) -> Mask | None:
+    """For each row whether its first byte's place in the storage is no multiple of 16; None if that does not vary."""
+    size = given.storage.element_size()
+    strides = given.geometry.strides
+    starts = np.array([given.geometry.offset], dtype=np.int64)
+    for dim, (length, stride) in enumerate(zip(given.shape, strides, strict=True)):
+        if dim != 1:
+            starts = (starts[:, None] + np.arange(length, dtype=np.int64) * stride).reshape(-1)
+    misaligned: Mask = starts * size % 16 != 0
+    return misaligned if misaligned.any() and not misaligned.all() else None
+
+
+def _period(places: npt.NDArray[np.intp]) -> int:
+    steps = np.diff(places)
+    return int(steps[0]) if len(steps) > 2 and steps[0] > 1 and bool((steps == steps[0]).all()) else 0

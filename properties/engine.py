@@ -1,0 +1,313 @@
+"""Examine one property of one subject: draw cases, run them, shrink a failure, confirm it in a fresh worker.
+
+Hypothesis draws and shrinks; what is ours here is what a foreign, possibly deadly program asks for on top:
+
+- a failing case is remembered, so a result that changes between calls cannot confuse the search;
+- looking for a smaller case ends after a budget of time and of dead workers;
+- once a call has hung, the search waits only `HANG_FACTOR` times as long as an ordinary call took;
+- the case that is reported is run once more in a fresh worker, with the full time limit;
+- after two properties under which the candidate hung, the rest run one small case each and count as not examined.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import hypothesis
+from hypothesis.database import ExampleDatabase
+from hypothesis.strategies import SearchStrategy
+
+from .cases import Case, features
+from .findings import Finding, Kind
+from .operators import Metric, Operator
+from .profiles import Profile, hypothesis_settings
+from .strategies import Domain
+from .subject import FIRST_PROBE, Subject
+from .trial import StopError, Trial, UnsupportedError
+
+#: A hung call is recognised while shrinking after this many times the longest ordinary call, and never below
+#: `_SHORTEST_WAIT` seconds: a slow machine must not turn an honest call into a hang.
+HANG_FACTOR = 50
+_SHORTEST_WAIT = 2.0
+#: Bytes between an input and the forbidden page when a crash is tried again: what survives this read past its input.
+_SLACK = 1 << 20
+_HUNG_PROPERTIES = 2
+_DEAD_PROPERTIES = 3
+
+
+@dataclass(frozen=True)
+class Property:
+    """One promise, and how it is checked.
+
+    Attributes:
+        name: short, as replay lines and reports use it.
+        promise: one sentence.
+        cases: the strategy, for what a candidate supports.
+        check: runs and judges one case; it raises `StopError` through `Trial.report`.
+        pinned: cases that are always run.
+        long: whether one example is about a million elements (its own budget of examples).
+        promised: name of `subject.PROMISES` that makes a failure reject; "" for what every candidate must keep.
+        applies: whether the operator has this property.
+    """
+
+    name: str
+    promise: str
+    cases: Callable[[Domain, Profile], SearchStrategy[Case]]
+    check: Callable[[Trial, Case], None]
+    pinned: tuple[Case, ...] = ()
+    long: bool = False
+    promised: str = ""
+    applies: Callable[[Operator], bool] = lambda _: True
+
+
+@dataclass
+class Worst:
+    """The worst value of a metric, and the case it was seen on."""
+
+    metric: Metric
+    case: Case
+
+
+@dataclass
+class Examination:
+    """What came out.
+
+    Attributes:
+        property: which.
+        outcome: ``passed``, ``failed``, ``not-examined`` or ``reported`` (failed, and only told).
+        examples: cases judged.
+        unsupported: cases the candidate refused and may refuse.
+        findings: of the smallest failing case.
+        case: the smallest failing case.
+        worst: by metric.
+        notes: with the number of cases they were made on.
+        reason: why it was not examined.
+    """
+
+    property: Property
+    outcome: str = "passed"
+    examples: int = 0
+    unsupported: int = 0
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    case: Case | None = None
+    worst: dict[str, Worst] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+
+class RefutedError(Exception):
+    """A case failed; subclasses by kind let Hypothesis keep different faults apart while it shrinks."""
+
+
+_REFUTED = {kind: type(f"Refuted_{kind.name}", (RefutedError,), {}) for kind in Kind}
+
+
+class PrefixedDatabase(ExampleDatabase):
+    """A database in which every property of every candidate has keys of its own."""
+
+    def __init__(self, inner: ExampleDatabase, prefix: str) -> None:
+        super().__init__()
+        self._inner = inner
+        self._prefix = prefix.encode() + b"\0"
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """See `ExampleDatabase`."""
+        self._inner.save(self._prefix + key, value)
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """See `ExampleDatabase`."""
+        return self._inner.fetch(self._prefix + key)
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """See `ExampleDatabase`."""
+        self._inner.delete(self._prefix + key, value)
+
+
+class Search:
+    """The state of one examination."""
+
+    def __init__(self, subject: Subject, prop: Property, profile: Profile) -> None:
+        self.subject = subject
+        self.profile = profile
+        self.result = Examination(prop)
+        self.longest_call = 0.0
+        self._failed: dict[Case, tuple[Finding, ...]] = {}
+        self._first: Case | None = None
+        self._first_at = 0.0
+        self._deaths = 0
+        self._hung = False
+
+    def run(self, case: Case) -> Mapping[str, Metric]:
+        """Run one case; raises `RefutedError` where it fails, returns its metrics where it passes or says nothing."""
+        known = self._failed.get(case)
+        if known is None:
+            if self._spent():
+                return {}
+            trial = self._trial(case)
+            if not trial.findings:
+                return trial.metrics
+            known = self._failed[case] = tuple(trial.findings)
+            if self._first is None:
+                self._first, self._first_at = case, time.monotonic()
+            self._deaths += trial.deadly
+            self._hung |= any(finding.kind is Kind.TIMEOUT for finding in known)
+        raise _REFUTED[known[0].kind](str(case))
+
+    def conclude(self) -> Examination:
+        """Confirm the smallest failing case in a fresh worker and write down what stands."""
+        result = self.result
+        if self._first is None:
+            return result
+        chosen = min(self._failed, key=size)
+        findings = self._confirm(chosen)
+        if not findings and chosen != self._first:
+            earlier, chosen = chosen, self._first
+            findings = self._confirm(chosen)
+            if not findings:
+                chosen = earlier
+        if not findings:
+            findings = tuple(
+                replace(
+                    finding, details=(*finding.details, "in a fresh process this case passes: earlier calls matter")
+                )
+                for finding in self._failed[chosen]
+            )
+        result.findings, result.case, result.outcome = findings, chosen, "failed"
+        promised = result.property.promised
+        if promised and promised not in self.subject.required:
+            result.outcome = "reported"
+        if any(finding.kind is Kind.TIMEOUT for finding in findings):
+            self.subject.hung.append(result.property.name)
+        if self._deaths:
+            self.subject.died.append(result.property.name)
+        return result
+
+    def _spent(self) -> bool:
+        if self._first is None:
+            return False
+        deaths = self.profile.deaths if len(self.subject.died) < _DEAD_PROPERTIES else 1
+        return self._deaths >= deaths or time.monotonic() - self._first_at > self.profile.shrink_seconds
+
+    def _trial(self, case: Case) -> Trial:
+        began = time.monotonic()
+        wait = None
+        if self._hung:
+            wait = min(self.subject.limits.call, max(_SHORTEST_WAIT, HANG_FACTOR * self.longest_call))
+        trial = run_case(self.subject, self.result.property, case, timeout=wait, result=self.result)
+        if not trial.findings:
+            self.longest_call = max(self.longest_call, time.monotonic() - began)
+        return trial
+
+    def _confirm(self, case: Case) -> tuple[Finding, ...]:
+        self.subject.runner.renew()
+        trial = run_case(self.subject, self.result.property, case)
+        if any(finding.kind is Kind.CRASH for finding in trial.findings):
+            roomy = run_case(self.subject, self.result.property, case, slack=_SLACK)
+            if not any(finding.kind is Kind.CRASH for finding in roomy.findings):
+                text = (
+                    "reads or writes past the end of its input: it dies where nothing lies behind, lives where bytes do"
+                )
+                return (Finding(Kind.OUT_OF_BOUNDS, text, trial.findings[0].details),)
+        return tuple(trial.findings)
+
+
+def run_case(
+    subject: Subject,
+    prop: Property,
+    case: Case,
+    *,
+    timeout: float | None = None,
+    slack: int = 0,
+    result: Examination | None = None,
+) -> Trial:
+    """Run and judge one case; findings stand in the trial, and counts go to ``result`` where one is given."""
+    trial = Trial(subject, case, timeout, slack)
+    try:
+        prop.check(trial, case)
+    except StopError:
+        pass
+    except UnsupportedError:
+        if result is not None:
+            result.unsupported += 1
+        return trial
+    if result is not None:
+        result.examples += 1
+        for name, metric in trial.metrics.items():
+            known = result.worst.get(name)
+            if known is None or metric.value > known.metric.value:
+                result.worst[name] = Worst(metric, case)
+        for note in trial.notes:
+            result.notes[note] = result.notes.get(note, 0) + 1
+    return trial
+
+
+def examine(
+    subject: Subject, prop: Property, profile: Profile, seed: int, database: ExampleDatabase | None = None
+) -> Examination:
+    """Examine one property of one subject within a profile's budgets.
+
+    The subject must have been probed and be sound (`Subject.probe` returned None).
+    """
+    search = Search(subject, prop, profile)
+    began = time.monotonic()
+    if len(subject.hung) >= _HUNG_PROPERTIES:
+        seen = run_case(subject, prop, FIRST_PROBE, result=search.result)
+        search.result.outcome = "failed" if seen.findings else "not-examined"
+        search.result.findings, search.result.case = tuple(seen.findings), FIRST_PROBE if seen.findings else None
+        search.result.reason = f"the candidate hung under {' and '.join(subject.hung)}; one small case was run"
+    else:
+        _search(search, seed, database)
+        search.conclude()
+    search.result.seconds = time.monotonic() - began
+    return search.result
+
+
+def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None:
+    subject, prop, profile = search.subject, search.result.property, search.profile
+    for case in sorted(prop.pinned, key=size):
+        if subject.compulsory(case) or _supported(subject, case):
+            try:
+                search.run(case)
+            except RefutedError:
+                break
+
+    def drawn(case: Case) -> None:
+        for name, metric in search.run(case).items():
+            hypothesis.target(min(metric.value, 1e300), label=name)
+
+    examples = profile.long_examples if prop.long else profile.examples
+    keyed = PrefixedDatabase(database, f"{prop.name} {subject.target} {subject.path}") if database else None
+    test = hypothesis.given(prop.cases(subject.domain, profile))(drawn)
+    test = hypothesis.seed(seed)(hypothesis_settings(examples, keyed)(test))
+    try:
+        test()
+    except RefutedError:
+        return
+
+
+def replay(subject: Subject, prop: Property, case: Case) -> Examination:
+    """Run exactly one case, in a fresh worker."""
+    search = Search(subject, prop, Profile("replay", 1, 1, 1, 0.0, 1))
+    began = time.monotonic()
+    subject.runner.renew()
+    try:
+        search.run(case)
+    except RefutedError:
+        search.conclude()
+    search.result.seconds = time.monotonic() - began
+    if search.result.examples == 0 and not search.result.findings:
+        search.result.outcome, search.result.reason = "not-examined", "the candidate does not support this case"
+    return search.result
+
+
+def size(case: Case) -> tuple[int, int, int, str]:
+    """What makes a case small: few elements, a plain layout, a short line."""
+    line = str(case)
+    return (case.numel, len(str(case.layout)), len(line), line)
+
+
+def _supported(subject: Subject, case: Case) -> bool:
+    return features(case) <= subject.supported

@@ -1,0 +1,203 @@
+"""Judge one call: from an input and what was seen of it to findings. Pure functions; nothing is run here.
+
+The order is that of trust: how the call ended, what it did to memory, what the result is, what its values are. The
+first layer with a finding is where judging stops, except that damage to the input is always told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from . import diagnosis, inputs
+from .cases import Case, features
+from .findings import Finding, Kind
+from .inputs import Input
+from .observation import Observation, Outcome
+from .operators import Fault, Metric, Operator
+from .process import PERTURB
+from .protocol import OutputMeta
+
+#: Bytes that fresh and freed memory of a worker is filled with (`process.PERTURB`), so what was never written shows.
+UNWRITTEN_BYTES = (PERTURB ^ 0xFF, PERTURB)
+_WORST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be said of one call.
+
+    Attributes:
+        findings: empty where nothing is wrong.
+        metrics: see `operators.Assessment`.
+        notes: remarks that reject nothing.
+        unsupported: the candidate's own words where it refused the input; that is no finding by itself.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    notes: frozenset[str] = frozenset()
+    unsupported: str = ""
+
+
+def judge(given: Input, seen: Observation, operator: Operator, demands: frozenset[str] = frozenset()) -> Judgement:
+    """Judge one call of ``operator``.
+
+    Args:
+        given: the input.
+        seen: what was observed.
+        operator: whose oracle decides.
+        demands: which of ``accuracy`` and ``strides`` are findings rather than notes.
+    """
+    if seen.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
+        return Judgement((_death(seen),))
+    damage = _damage(given, seen)
+    if seen.outcome is Outcome.RAISED:
+        assert seen.error is not None
+        if damage:
+            return Judgement(damage)
+        return Judgement(unsupported=str(seen.error))
+    assert seen.meta is not None
+    wrong = _not_a_result(given, seen.meta)
+    if wrong is not None:
+        return Judgement((*damage, wrong))
+    if damage:
+        return Judgement(damage)
+    findings = [finding for finding in (_alias(seen.meta),) if finding]
+    notes = set()
+    strides = _strides(given, seen.meta)
+    if strides is not None:
+        if "strides" in demands:
+            findings.append(strides)
+        else:
+            notes.add("strides of the output are not those of empty_like")
+    if seen.meta.requires_grad:
+        notes.add("the result of an input without requires_grad has requires_grad")
+    if given.logical.numel() == 0:
+        return Judgement(tuple(findings), notes=frozenset(notes))
+    assert seen.output is not None
+    assessment = operator.assess(given.logical, seen.output)
+    if assessment.fault is not None:
+        findings.append(value_finding(given, seen.output, assessment.fault))
+    if assessment.inaccurate:
+        if "accuracy" in demands:
+            findings.append(Finding(Kind.INACCURATE, assessment.inaccurate))
+        else:
+            notes.add(f"inaccurate: {assessment.inaccurate}")
+    return Judgement(tuple(findings), assessment.metrics, assessment.notes | notes)
+
+
+def refusal(words: str, case: Case) -> Finding:
+    """The finding for a candidate that refuses an input it must take."""
+    needed = ", ".join(sorted(features(case)))
+    return Finding(Kind.UNSUPPORTED, f"refuses an input that it must take ({needed}): {words}")
+
+
+def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
+    """The finding for wrong values: the operator's words, then where and what, then the worst elements."""
+    kind = fault.kind
+    if kind is not Kind.INACCURATE and _unwritten(output, fault):
+        kind = Kind.NOT_WRITTEN
+    where = diagnosis.describe(given, fault)
+    if kind is Kind.NOT_WRITTEN:
+        where = (diagnosis.where_in_rows(fault.bad) or "elements are wrong").replace("wrong", "never written", 1)
+        rows = diagnosis.which_rows(given, fault.bad_rows)
+        where = f"{where}; {rows}" if rows else where
+        text = where
+    else:
+        text = "; ".join(part for part in (fault.text, where) if part) or "values are wrong"
+    return Finding(kind, text, tuple(_worst(fault)))
+
+
+def _death(seen: Observation) -> Finding:
+    assert seen.death is not None
+    log = tuple(f"| {line}" for line in seen.death.log)
+    if seen.outcome is Outcome.TIMED_OUT:
+        return Finding(Kind.TIMEOUT, f"{seen.death.cause} (during {seen.death.during}); the process was killed", log)
+    return Finding(Kind.CRASH, f"the process ended during {seen.death.during}: {seen.death.cause}", log)
+
+
+def _damage(given: Input, seen: Observation) -> tuple[Finding, ...]:
+    if seen.damage is None:
+        return ()
+    found = []
+    if seen.damage.inside:
+        first = _index(seen.damage.first or 0, given.shape)
+        changed = f"{seen.damage.inside} of {given.logical.numel()} elements changed, the first at {first}"
+        text = f"modifies its input: {changed}"
+        found.append(Finding(Kind.INPUT_MODIFIED, text))
+    if seen.damage.outside:
+        text = f"writes outside its input: {seen.damage.outside} bytes around the view changed"
+        found.append(Finding(Kind.OUT_OF_BOUNDS, text))
+    return tuple(found)
+
+
+def _not_a_result(given: Input, meta: OutputMeta) -> Finding | None:
+    """What keeps the values from being looked at."""
+    if meta.type != "torch.Tensor":
+        return Finding(Kind.WRONG_TYPE, f"returns {meta.type}, expected exactly torch.Tensor")
+    if meta.layout != "strided":
+        return Finding(Kind.WRONG_TYPE, f"returns a tensor of layout {meta.layout}, expected torch.strided")
+    if meta.shape != given.shape:
+        return Finding(Kind.WRONG_SHAPE, f"returns shape {list(meta.shape)}, expected {list(given.shape)}")
+    if meta.dtype != given.dtype:
+        return Finding(Kind.WRONG_DTYPE, f"returns {meta.dtype}, expected {given.dtype}, the input's")
+    if not meta.device.startswith(given.logical.device.type):
+        return Finding(Kind.WRONG_DEVICE, f"returns a tensor on {meta.device}, expected {given.logical.device}")
+    return None
+
+
+def _alias(meta: OutputMeta) -> Finding | None:
+    (start, end), (given_start, given_end) = meta.storage, meta.input
+    if start < given_end and given_start < end:
+        return Finding(Kind.ALIASED_OUTPUT, "the result shares memory with the input, expected fresh memory")
+    return None
+
+
+def _strides(given: Input, meta: OutputMeta) -> Finding | None:
+    if given.logical.numel() == 0:
+        return None
+    # A tensor without memory: `empty_like` reads nothing but sizes and strides.
+    like = torch.empty_like(torch.empty_strided(given.shape, given.geometry.strides, device="meta")).stride()
+    wrong = any(size > 1 and ours != theirs for size, ours, theirs in zip(given.shape, meta.strides, like, strict=True))
+    if not wrong:
+        return None
+    return Finding(
+        Kind.WRONG_STRIDES, f"returns strides {list(meta.strides)}, expected {list(like)}, those of empty_like"
+    )
+
+
+def _unwritten(output: torch.Tensor, fault: Fault) -> bool:
+    """Whether every wrong element that was looked at holds the bytes of memory that nobody wrote."""
+    rows = output.movedim(1, -1).reshape(-1, output.shape[1])[fault.rows.tolist()].contiguous()
+    bits = inputs.bits(rows)[torch.from_numpy(fault.bad)]
+    if len(bits) == 0:
+        return False
+    fresh, freed = (
+        int.from_bytes(bytes([byte]) * bits.element_size(), "little", signed=True) for byte in UNWRITTEN_BYTES
+    )
+    return bool(((bits == fresh) | (bits == freed)).all())
+
+
+def _worst(fault: Fault) -> list[str]:
+    """The worst elements, each with what was got, what was expected and how far it may be."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        distance = np.abs(fault.got - fault.expected) / np.maximum(fault.bound, np.finfo(np.float64).tiny)
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    distance = np.where(fault.bad, distance, -1.0)
+    order = np.argsort(-distance, axis=None, kind="stable")[: min(_WORST_SHOWN, int(fault.bad.sum()))]
+    lines = []
+    for place in order:
+        row, column = np.unravel_index(place, fault.bad.shape)
+        lines.append(
+            f"row {fault.rows[row]}, column {column}: got {fault.got[row, column]:.9g}, "
+            f"expected {fault.expected[row, column]:.9g} within {fault.bound[row, column]:.2g}"
+        )
+    return lines
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> list[int]:
+    return [int(place) for place in np.unravel_index(flat, shape)]

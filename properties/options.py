@@ -1,0 +1,197 @@
+"""The options of a run: one table from which pytest's options, their help and their environment variables are made.
+
+A value comes from the command line, else from the environment variable, else from the table. What cannot be meant is a
+`UsageError` with one line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import catalogue, profiles
+from .cases import Case, parse
+from .engine import Property
+from .runner import Limits
+from .subject import REQUIRABLE
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGETS = ("cpu", "cuda")
+
+
+class UsageError(Exception):
+    """An option that cannot be meant; the message is one line that says what is allowed."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of the command line.
+
+    Attributes:
+        flag: with its dashes.
+        metavar: what its value is called in the help; "" for a switch.
+        help: one sentence, without the environment variable.
+        default: as text, as on the command line.
+        repeatable: whether it may be given more than once.
+    """
+
+    flag: str
+    metavar: str
+    help: str
+    default: str = ""
+    repeatable: bool = False
+
+    @property
+    def name(self) -> str:
+        """As an attribute."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that stands in for it."""
+        return "KERNELPROOF_CACHE" if self.flag == "--cache-dir" else f"KERNELPROOF_{self.name.upper()}"
+
+
+OPTIONS = (
+    Option(
+        "--candidate",
+        "FILE",
+        "a Python file that defines ModelNew, or a folder of them; may be repeated; the variable separates several as "
+        "PATH does; default: the kernel that ships here",
+        repeatable=True,
+    ),
+    Option("--target", "TARGET", "where to judge: cuda, cpu or all that this machine has", "all"),
+    Option("--require-gpu", "", "a machine without a usable GPU is a failure"),
+    Option(
+        "--require",
+        "NAME,...",
+        f"make these compulsory for every candidate: {', '.join(REQUIRABLE)}",
+        repeatable=True,
+    ),
+    Option("--profile", "NAME", f"how thoroughly to look: {', '.join(profiles.PROFILES)}", profiles.DEFAULT),
+    Option("--case", "PROPERTY:LINE", "replay exactly one case, as a report prints it"),
+    Option("--report-json", "FILE", "write the whole report there"),
+    Option("--call-timeout", "SECONDS", "longest time of one call of the candidate", "20"),
+    Option("--build-timeout", "SECONDS", "longest time to load and build, and for a first call of a kind", "120"),
+    Option("--cache-dir", "FOLDER", "where extensions are built and kept; default: the user's cache folder"),
+    Option("--isolation", "MODE", "process, or none to run the candidate inside pytest, for debugging only", "process"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a run, read and checked; fields as in `OPTIONS`."""
+
+    candidates: tuple[Path, ...]
+    shipped_only: bool
+    targets: tuple[str, ...]
+    require_gpu: bool
+    require: frozenset[str]
+    profile: profiles.Profile
+    case: tuple[Property, Case] | None
+    report_json: Path | None
+    limits: Limits
+    cache: Path
+    isolated: bool
+
+
+def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path, shipped: Path) -> Options:
+    """Read all options.
+
+    Args:
+        given: the command line's value of an option name: None, a string, True, or a list of strings.
+        environ: environment variables.
+        start: the folder that relative paths are meant from.
+        shipped: the default candidate.
+
+    Raises:
+        UsageError: see the class.
+    """
+    texts = {option.name: _texts(option, given(option.name), environ) for option in OPTIONS}
+
+    def one(name: str) -> str:
+        return texts[name][-1] if texts[name] else ""
+
+    named = [start / Path(text).expanduser() for text in texts["candidate"]]
+    candidates = tuple(path for each in named for path in _candidates(each))
+    return Options(
+        candidates=tuple(dict.fromkeys(candidates)) or (shipped,),
+        shipped_only=not candidates,
+        targets=TARGETS if one("target") == "all" else (_choice("--target", one("target"), ("all", *TARGETS)),),
+        require_gpu=bool(one("require_gpu")),
+        require=frozenset(
+            _choice("--require", name, REQUIRABLE)
+            for text in texts["require"]
+            for name in filter(None, (part.strip() for part in text.split(",")))
+        ),
+        profile=profiles.PROFILES[_choice("--profile", one("profile"), tuple(profiles.PROFILES))],
+        case=_case(one("case")) if one("case") else None,
+        report_json=start / one("report_json") if one("report_json") else None,
+        limits=Limits(
+            build=_seconds("--build-timeout", one("build_timeout")),
+            call=_seconds("--call-timeout", one("call_timeout")),
+        ),
+        cache=cache_folder(one("cache_dir"), environ, start),
+        isolated=_choice("--isolation", one("isolation"), ("process", "none")) == "process",
+    )
+
+
+def cache_folder(text: str, environ: Mapping[str, str], start: Path) -> Path:
+    """The folder for builds: ``text`` if given, else the user's cache folder."""
+    if text:
+        return start / Path(text).expanduser()
+    if os.uname().sysname == "Darwin":
+        return Path.home() / "Library" / "Caches" / "kernelproof"
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelproof"
+
+
+def _texts(option: Option, given: object, environ: Mapping[str, str]) -> list[str]:
+    if isinstance(given, list) and given:
+        return [str(each) for each in given]
+    if given and not isinstance(given, list):
+        return [str(given)]
+    variable = environ.get(option.variable, "")
+    if not option.metavar:
+        return [variable] if variable not in ("", "0") else []
+    if variable:
+        return variable.split(os.pathsep) if option.flag == "--candidate" else [variable]
+    return [option.default] if option.default else []
+
+
+def _candidates(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted(each for each in path.glob("*.py") if each.name != "__init__.py")
+        if not found:
+            raise UsageError(f"--candidate={path}: the folder holds no .py file")
+        return [each.resolve() for each in found]
+    if not path.is_file():
+        raise UsageError(f"--candidate={path}: no such file or folder")
+    return [path.resolve()]
+
+
+def _choice(flag: str, text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise UsageError(f"{flag}={text} is not one of {', '.join(allowed)}")
+    return text
+
+
+def _seconds(flag: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise UsageError(f"{flag}={text} is not a number of seconds above 0")
+    return seconds
+
+
+def _case(text: str) -> tuple[Property, Case]:
+    name, colon, line = text.partition(":")
+    if not colon or name not in catalogue.CATALOGUE:
+        raise UsageError(f"--case={text}: expected PROPERTY:LINE with a property of {', '.join(catalogue.CATALOGUE)}")
+    try:
+        return catalogue.CATALOGUE[name], parse(line)
+    except ValueError as error:
+        raise UsageError(f"--case={text}: {error}") from None

@@ -1,0 +1,220 @@
+"""The pytest plugin: turns options into a `Session`, properties into reports, and reports into summary and JSON file.
+
+Facts travel in ``user_properties``, so the summary is the same under xdist, where tests run in other processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from . import records, summary
+from .engine import Property
+from .l1_norm import L1_NORM
+from .options import OPTIONS, ROOT, Options, UsageError, read
+from .records import Gathered, Record
+from .session import Seat, Session, seats
+from .targets import machine
+from .testing import Examine
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+_RUN = pytest.StashKey["Run"]()
+_KEY = "kernelproof"
+#: Markers that are left out unless ``-m`` names them.
+_ON_REQUEST = ("benchmark", "slow", "mutants")
+
+
+class Run:
+    """What one pytest process knows of its run."""
+
+    def __init__(self, options: Options, seed: int) -> None:
+        self.options = options
+        self.session = Session(options, machine(), seed)
+        self.seats, not_run = seats(options, machine())
+        self.gathered = Gathered(not_run=not_run)
+
+
+def run_of(config: pytest.Config) -> Run:
+    """The run of this process."""
+    return config.stash[_RUN]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add every option of `options.OPTIONS`; the help names the environment variable."""
+    group = parser.getgroup("kernelproof", "kernelproof: judging a candidate")
+    for option in OPTIONS:
+        text = f"{option.help} [{option.variable}]".replace("%", "%%")
+        if option.default:
+            text = f"{option.help} (default: {option.default}) [{option.variable}]".replace("%", "%%")
+        if not option.metavar:
+            group.addoption(option.flag, action="store_true", default=False, help=text)
+        elif option.repeatable:
+            group.addoption(option.flag, action="append", metavar=option.metavar, default=[], help=text)
+        else:
+            group.addoption(option.flag, metavar=option.metavar, default=None, help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options; what cannot be meant stops the run before anything is collected."""
+    import kernels
+
+    if Path(kernels.__file__ or "").resolve().parent != ROOT / "kernels":
+        raise pytest.UsageError(f"`kernels` is {kernels.__file__}, not this checkout's; run pytest from {ROOT}")
+    # One thread judges: values come in blocks that fit a core's cache, and the candidate's threads want the rest.
+    torch.set_num_threads(1)
+    try:
+        options = read(config.getoption, os.environ, config.invocation_params.dir, L1_NORM.shipped)
+    except UsageError as error:
+        path = config.getoption("report_json")
+        if path:
+            _write(config.invocation_params.dir / path, records.usage_error_report(str(error)))
+        raise pytest.UsageError(str(error)) from None
+    config.stash[_RUN] = Run(options, _seed(config))
+
+
+def _seed(config: pytest.Config) -> int:
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        return int(workerinput["kernelproof_seed"])
+    given = config.getoption("hypothesis_seed", None)
+    return int(given) if given is not None and str(given).isdigit() else random.SystemRandom().randrange(1 << 32)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: object) -> None:
+    """Give every xdist worker the run's seed."""
+    node.workerinput["kernelproof_seed"] = node.config.stash[_RUN].session.seed  # type: ignore[attr-defined]
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is judged, where, and how."""
+    run = config.stash[_RUN]
+    return summary.header(run.options, machine(), run.session.seed, run.gathered.not_run)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every property is a test for every candidate and target."""
+    if "seat" in metafunc.fixturenames:
+        run = metafunc.config.stash[_RUN]
+        metafunc.parametrize("seat", run.seats, ids=_ids(run.seats), scope="session", indirect=True)
+
+
+def _ids(chosen: list[Seat]) -> list[str]:
+    """Names of seats; files of one name get a number."""
+    names = [str(each) for each in chosen]
+    return [f"{name}-{index}" if names.count(name) > 1 else name for index, name in enumerate(names)]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is only run when ``-m`` names it, and with ``--case`` all but the one property."""
+    run = config.stash[_RUN]
+    chosen = config.getoption("markexpr") or ""
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        asked = not any(item.get_closest_marker(name) and name not in chosen for name in _ON_REQUEST)
+        if run.options.case is not None and item.get_closest_marker("correctness"):
+            name = getattr(getattr(item, "obj", None), "kernelproof_property", None)
+            asked = asked and name in ("contact", run.options.case[0].name)
+        (kept if asked else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what was left out."""
+    if items:
+        items[0].config.stash[_RUN].gathered.tests["deselected"] += len(items)
+
+
+@pytest.fixture(scope="session")
+def seat(request: pytest.FixtureRequest) -> Iterator[Seat]:
+    """The candidate and target of a test; its workers end after its last test."""
+    chosen: Seat = request.param
+    yield chosen
+    request.config.stash[_RUN].session.leave(chosen)
+
+
+@pytest.fixture
+def examine(request: pytest.FixtureRequest, seat: Seat) -> Examine:
+    """Examine a property of the test's candidate."""
+    run = request.config.stash[_RUN]
+
+    def run_it(prop: Property) -> None:
+        who, what = run.session.contact(seat) if prop.name == "contact" else run.session.examine(seat, prop)
+        request.node.user_properties.append((_KEY, json.dumps([who, what])))
+        if what["outcome"] == "failed":
+            pytest.fail(summary.failure(who, what), pytrace=False)
+        if what["outcome"] == "not-examined":
+            pytest.skip(f"not examined: {what['reason']}")
+
+    return run_it
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Gather what a test found; the report may come from another process."""
+    run = _current.get("run")
+    if run is None:
+        return
+    tests = run.gathered.tests
+    if report.when == "call" and report.outcome in ("passed", "failed"):
+        tests[report.outcome] += 1
+    elif report.skipped:
+        tests["skipped"] += 1
+    elif report.failed:
+        tests["errors"] += 1
+    if report.when == "teardown":
+        run.gathered.records += [tuple(json.loads(str(text))) for name, text in report.user_properties if name == _KEY]
+
+
+#: `pytest_runtest_logreport` is given no config: the run of this process is kept here between configure and finish.
+_current: dict[str, Run] = {}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Make this process's run known to `pytest_runtest_logreport`."""
+    _current["run"] = session.config.stash[_RUN]
+
+
+def pytest_internalerror(excrepr: object) -> None:
+    """Remember that the run itself broke."""
+    run = _current.get("run")
+    if run is not None:
+        run.gathered.internal_errors.append(str(excrepr)[-4000:])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End all workers and write the report file (not in an xdist worker)."""
+    run = session.config.stash[_RUN]
+    run.session.close()
+    if run.options.report_json is not None and not hasattr(session.config, "workerinput"):
+        _write(run.options.report_json, _report(run))
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """What was judged, how near to the bounds, and what was not run."""
+    run = config.stash[_RUN]
+    if run.gathered.records or run.gathered.not_run:
+        terminalreporter.section("kernelproof")
+        terminalreporter.write(summary.text(_report(run), terminalreporter._tw.fullwidth))
+
+
+def _report(run: Run) -> Record:
+    return records.assemble(run.gathered, run.options, machine(), run.session.seed)
+
+
+def _write(path: Path, report: Record) -> None:
+    try:
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise pytest.UsageError(f"--report-json={path}: {error.strerror}") from None

@@ -1,0 +1,116 @@
+"""What the judging process and a worker say to each other: one JSON object a line, over two pipes of their own.
+
+Requests carry *where* an input lies and what the view looks like; replies carry what the candidate's result looks like
+from outside (`OutputMeta`) or how the call ended. Values never travel here: they lie in slots (`memory`).
+A reply is a claim of a process that runs foreign code; the judging process uses it only for what it cannot see itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: Longest error text that a worker sends, in characters; compilers write megabytes.
+MAX_TEXT = 6000
+
+Message = dict[str, Any]  # what json gives back: the one place where types end
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes in a slot: which slot, its present size, and where in it."""
+
+    slot: int
+    capacity: int
+    start: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor over the bytes of a place."""
+
+    place: Place
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    negated: bool = False
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True)
+class OutputMeta:
+    """What a result looks like from outside.
+
+    Attributes:
+        type: qualified name of its exact class; the fields below are empty for what is not a tensor.
+        storage: addresses of its storage's first byte and of the byte behind its last.
+        input: the same for the input's storage, so that an overlap can be seen.
+    """
+
+    type: str
+    is_tensor: bool = False
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    device: str = ""
+    strides: tuple[int, ...] = ()
+    layout: str = ""
+    requires_grad: bool = False
+    storage: tuple[int, int] = (0, 0)
+    input: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class ErrorInfo:
+    """An exception of the candidate.
+
+    Attributes:
+        type: its class's name.
+        bases: names of all its base classes, for "is an IndexError".
+        text: its message, shortened to `MAX_TEXT`.
+        where: file and line of the innermost frame in the candidate's own file, if there is one.
+        building: whether it came out of an extension build.
+    """
+
+    type: str
+    bases: tuple[str, ...]
+    text: str
+    where: str = ""
+    building: bool = False
+
+    def __str__(self) -> str:
+        """Type, first line of the message, place."""
+        first = self.text.strip().splitlines()[0] if self.text.strip() else "(no message)"
+        return f"{self.type}: {first}" + (f" ({self.where})" if self.where else "")
+
+
+def to_message(record: Place | View | OutputMeta | ErrorInfo) -> Message:
+    """A record as plain JSON types."""
+    return asdict(record)
+
+
+def view_from(message: Message) -> View:
+    """The inverse of `to_message` for a `View`."""
+    fields = _tuples(message)
+    return View(Place(**fields.pop("place")), **fields)
+
+
+def meta_from(message: Message) -> OutputMeta:
+    """The inverse of `to_message` for an `OutputMeta`.
+
+    Raises:
+        TypeError, ValueError: the worker's claim has another form than it should.
+    """
+    return OutputMeta(**_tuples(message))
+
+
+def error_from(message: Message) -> ErrorInfo:
+    """The inverse of `to_message` for an `ErrorInfo`."""
+    fields = dict(message)
+    return ErrorInfo(bases=tuple(fields.pop("bases")), **fields)
+
+
+def _tuples(message: Message) -> Message:
+    """The message with its lists as tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in message.items()}

@@ -1,0 +1,201 @@
+"""Facts of a run as plain JSON types: what travels from a test (and from an xdist worker) to summary and report file.
+
+`subject_record` and `property_record` write them; `assemble` puts them together as the report (schema version 1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .engine import Examination
+from .findings import Finding, Kind
+from .operators import Metric
+from .options import ROOT, Options
+from .subject import Subject
+from .targets import Machine
+
+SCHEMA = 1
+Record = dict[str, Any]  # JSON
+
+#: Findings that name a candidate's verdict by themselves.
+_VERDICTS = {Kind.DOES_NOT_BUILD: "does-not-build", Kind.TIMEOUT: "timeout", Kind.NOT_RUN: "not-judged"}
+
+
+def subject_record(subject: Subject) -> Record:
+    """Who was judged, and what it supports."""
+    return {
+        "path": str(subject.path),
+        "name": subject.path.stem,
+        "sha256": sha256(subject.path),
+        "shipped": subject.shipped,
+        "target": subject.target,
+        "supported": sorted(subject.supported),
+        "unsupported": dict(subject.unsupported),
+        "broken": None if subject.broken is None else finding_record(subject.broken, subject, None),
+    }
+
+
+def property_record(subject: Subject, examination: Examination) -> Record:
+    """What came out of one property."""
+    prop = examination.property
+    line = None if examination.case is None else f"{prop.name}:{examination.case}"
+    return {
+        "name": prop.name,
+        "promise": prop.promise,
+        "outcome": examination.outcome,
+        "reason": examination.reason,
+        "examples": examination.examples,
+        "unsupported": examination.unsupported,
+        "seconds": round(examination.seconds, 3),
+        "worst": {
+            name: {**_metric(worst.metric), "case": f"{prop.name}:{worst.case}"}
+            for name, worst in examination.worst.items()
+        },
+        "notes": dict(examination.notes),
+        "findings": [finding_record(finding, subject, line) for finding in examination.findings],
+    }
+
+
+def finding_record(finding: Finding, subject: Subject, line: str | None) -> Record:
+    """One finding, with the command that shows it again."""
+    return {
+        "kind": str(finding.kind),
+        "text": finding.text,
+        "details": list(finding.details),
+        "case": line,
+        "replay": replay_command(subject, line),
+    }
+
+
+def replay_command(subject: Subject, line: str | None) -> str:
+    """A command that works in a fresh shell, from any folder."""
+    words = [str(ROOT / "ci" / "verify")]
+    if not subject.shipped:
+        words.append(f"--candidate={subject.path}")
+    words.append(f"--target={subject.target}")
+    extra = sorted(subject.required - {"fp32"}) if not subject.shipped else []
+    words += [f"--require={','.join(extra)}"] if extra else []
+    words += [f"--case={line}"] if line else []
+    return shlex.join(words)
+
+
+@dataclass
+class Gathered:
+    """What a run gathers for its report.
+
+    Attributes:
+        records: pairs of subject and property record, as tests sent them.
+        tests: counts by outcome.
+        not_run: pairs of what and why.
+        internal_errors: texts.
+    """
+
+    records: list[tuple[Record, Record]] = field(default_factory=list)
+    tests: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("passed", "failed", "skipped", "deselected", "errors"), 0)
+    )
+    not_run: list[tuple[str, str]] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)
+
+
+def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) -> Record:
+    """The report of a run."""
+    candidates: dict[str, Record] = {}
+    for subject, prop in gathered.records:
+        entry = candidates.setdefault(
+            subject["path"], {key: subject[key] for key in ("path", "name", "sha256", "shipped")} | {"targets": {}}
+        )
+        target = entry["targets"].setdefault(
+            subject["target"],
+            {"supported": [], "unsupported": {}, "properties": []},
+        )
+        if subject["supported"] or subject["broken"]:
+            target |= {key: subject[key] for key in ("supported", "unsupported")}
+        target["properties"].append(prop)
+    for entry in candidates.values():
+        for target in entry["targets"].values():
+            _judge_target(target)
+        entry["verdict"] = _verdict([target["verdict"] for target in entry["targets"].values()])
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "kernelproof"},
+        "environment": {
+            "python": machine.python,
+            "torch": machine.torch,
+            "processor": machine.processor,
+            "gpu": machine.gpu or None,
+            "driver": machine.driver or None,
+            "no_gpu": machine.no_gpu or None,
+        },
+        "run": {
+            "profile": options.profile.name,
+            "seed": seed,
+            "targets": list(options.targets),
+            "isolated": options.isolated,
+            "replay": options.case is not None,
+            "usage_error": None,
+            "internal_errors": gathered.internal_errors,
+        },
+        "candidates": list(candidates.values()),
+        "tests": gathered.tests,
+        "not_run": [{"what": what, "why": why} for what, why in gathered.not_run],
+    }
+
+
+def usage_error_report(text: str) -> Record:
+    """The report of a run that did not start."""
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "kernelproof"},
+        "environment": {},
+        "run": {"usage_error": text, "internal_errors": []},
+        "candidates": [],
+        "tests": {},
+        "not_run": [],
+    }
+
+
+def first_finding(entry: Record) -> Record | None:
+    """The first finding of a candidate's entry, contact first."""
+    for target in entry["targets"].values():
+        for prop in target["properties"]:
+            if prop["outcome"] == "failed" and prop["findings"]:
+                finding: Record = prop["findings"][0]
+                return finding
+    return None
+
+
+def _judge_target(target: Record) -> None:
+    properties = target["properties"]
+    failed = [prop for prop in properties if prop["outcome"] == "failed"]
+    judged = [prop for prop in properties if prop["outcome"] in ("passed", "failed", "reported")]
+    reasons = [prop["reason"] for prop in properties if prop["reason"]]
+    kinds = [finding["kind"] for prop in failed for finding in prop["findings"]]
+    if failed:
+        named = [verdict for kind, verdict in _VERDICTS.items() if kinds and kinds[0] == kind and kind != Kind.NOT_RUN]
+        target["verdict"] = named[0] if named else "rejected"
+    else:
+        target["verdict"] = "accepted" if judged else "not-judged"
+    target["status"] = "judged" if judged else "not-judged"
+    target["reason"] = reasons[0] if reasons and not judged else None
+
+
+def _verdict(verdicts: list[str]) -> str:
+    for bad in ("does-not-build", "timeout", "rejected"):
+        if bad in verdicts:
+            return bad
+    return "accepted" if "accepted" in verdicts else "not-judged"
+
+
+def _metric(metric: Metric) -> Record:
+    return {"value": metric.value if math.isfinite(metric.value) else None, "bound": metric.bound}
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,274 @@
+"""Run a candidate on inputs and say what was seen; survive whatever it does.
+
+A `Runner` belongs to one candidate on one target. It owns the memory of inputs and outputs, keeps a worker with the
+candidate loaded, replaces it when it dies (a spare with torch imported stands by once a first one has died), and turns
+every reply or death into an `Observation`. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import filelock
+import torch
+
+from . import protocol
+from .inputs import Input
+from .memory import MARGIN, Slot
+from .observation import Damage, Death, Observation, Outcome
+from .process import WorkerDiedError, WorkerInside, WorkerProcess
+from .protocol import Message, Place, View
+
+#: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
+_POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
+_OUTPUT_SLOT = 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time limits in seconds.
+
+    Attributes:
+        start: a worker's own start (the import of torch).
+        build: loading a candidate, and its first call of a kind: it may compile.
+        call: any other call.
+    """
+
+    start: float = 120.0
+    build: float = 120.0
+    call: float = 20.0
+
+
+@dataclass(frozen=True)
+class LoadFailure:
+    """Why a candidate cannot be used.
+
+    Attributes:
+        text: what is wrong, ready for a report.
+        death: set where the worker died while loading.
+        timed_out: whether loading took longer than `Limits.build`.
+    """
+
+    text: str
+    death: Death | None = None
+    timed_out: bool = False
+    details: tuple[str, ...] = ()
+
+
+@dataclass
+class Runner:
+    """Runs one candidate.
+
+    Attributes:
+        candidate: its file.
+        init: arguments of ``ModelNew``.
+        limits: time limits.
+        cache: folder under which the candidate's extension builds lie.
+        isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
+        deaths: how many workers have died so far.
+    """
+
+    candidate: Path
+    init: tuple[object, ...]
+    limits: Limits
+    cache: Path
+    isolated: bool = True
+    deaths: int = 0
+    _slots: list[Slot] = field(default_factory=lambda: [Slot(), Slot()])
+    _worker: WorkerProcess | WorkerInside | None = None
+    _spare: WorkerProcess | WorkerInside | None = None
+    _scratch: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="kernelproof-")))
+
+    def load(self) -> LoadFailure | None:
+        """Make sure that a worker has the candidate loaded; None where it has."""
+        if self._worker is not None:
+            return None
+        worker = self._spare or self._start()
+        self._spare = None
+        request = {"op": "load", "path": str(self.candidate), "tag": self.tag, "init": list(self.init)}
+        try:
+            worker.ask({"op": "ping"}, self.limits.start, "start")
+            with self._build_lock():
+                reply = worker.ask(request, self.limits.build, "load")
+        except WorkerDiedError as dead:
+            worker.close()
+            self.deaths += 1
+            text = f"the process that loads it ended: {dead.death.cause}"
+            if dead.timed_out:
+                text = f"is not loaded after {self.limits.build:g} s (import, build and __init__ together)"
+            return LoadFailure(text, dead.death, dead.timed_out, dead.death.log)
+        except filelock.Timeout as busy:
+            worker.close()
+            return LoadFailure(f"another process has been building it for {self.limits.build:g} s: {busy.lock_file}")
+        if reply["outcome"] != "loaded":
+            worker.close()
+            return _load_failure(reply)
+        self._worker = worker
+        if self.deaths:
+            self._spare = self._start()
+        return None
+
+    def observe(self, given: Input, *, timeout: float | None = None, keep: str = "", slack: int = 0) -> Observation:
+        """Call the candidate on one input.
+
+        Args:
+            given: the input.
+            timeout: seconds, by default `Limits.call`.
+            keep: a name under which the worker keeps the result for `collect`; the values are then not copied out.
+            slack: bytes between the input's end and the page that nothing may touch.
+        """
+        failure = self.load()
+        if failure is not None:
+            outcome = Outcome.TIMED_OUT if failure.timed_out else Outcome.DIED
+            return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
+        start = self._slots[0].place(given.storage, slack)
+        window = self._slots[0].window(start)
+        before = window.clone()
+        view = self._view(given, start)
+        request = {"op": "call", "view": protocol.to_message(view), "keep": keep, "output": None}
+        if not keep:
+            request["output"] = protocol.to_message(self._output_place(given))
+        seen = self._ask(request, timeout or self.limits.call, given)
+        return _with_damage(seen, given, before, window)
+
+    def collect(self, kept: str, given: Input) -> Observation:
+        """The values, now, of a result that the worker kept from an earlier call on ``given``."""
+        if self._worker is None:
+            return Observation(Outcome.DIED, death=Death("an earlier call ended the process", "collect"))
+        view = self._view(given, self._slots[0].capacity)
+        place = self._output_place(given)
+        request = {
+            "op": "collect",
+            "kept": kept,
+            "view": protocol.to_message(view),
+            "output": protocol.to_message(place),
+        }
+        return self._ask(request, self.limits.call, given)
+
+    def forget(self) -> None:
+        """Let go of all kept results."""
+        if self._worker is not None:
+            with contextlib.suppress(WorkerDiedError):
+                self._worker.ask({"op": "forget"}, self.limits.call, "forget")
+
+    def renew(self) -> None:
+        """End the present worker, so that the next call meets a fresh one."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def close(self) -> None:
+        """End all workers and give their memory back."""
+        self.renew()
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
+        for slot in self._slots:
+            slot.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @property
+    def tag(self) -> str:
+        """Eight hex digits of the candidate's path and content: its build folder and module name carry them."""
+        content = self.candidate.read_bytes() if self.candidate.is_file() else b""
+        return hashlib.sha256(str(self.candidate).encode() + b"\0" + content).hexdigest()[:8]
+
+    def _start(self) -> WorkerProcess | WorkerInside:
+        if not self.isolated:
+            return WorkerInside([slot.fd for slot in self._slots])
+        return WorkerProcess([slot.fd for slot in self._slots], self._build_dir(), self._scratch)
+
+    def _build_dir(self) -> Path:
+        folder = self.cache / "candidates" / self.tag
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @contextlib.contextmanager
+    def _build_lock(self) -> Iterator[None]:
+        """One process at a time loads (and so builds) this candidate; locks that a killed build left are removed."""
+        folder = self._build_dir()
+        with filelock.FileLock(folder / "kernelproof.lock", timeout=self.limits.build):
+            for stale in folder.glob("*/lock"):
+                stale.unlink(missing_ok=True)
+            yield
+
+    def _view(self, given: Input, start: int) -> View:
+        place = Place(0, self._slots[0].capacity, start, given.nbytes)
+        return View(
+            place,
+            given.dtype,
+            given.shape,
+            given.geometry.strides,
+            given.geometry.offset,
+            given.negated,
+            given.requires_grad,
+        )
+
+    def _output_place(self, given: Input) -> Place:
+        slot = self._slots[_OUTPUT_SLOT]
+        nbytes = given.logical.numel() * given.logical.element_size()
+        padded = -(-nbytes // _POISON.numel()) * _POISON.numel()
+        start = slot.reserve_filled(padded, _POISON)
+        return Place(_OUTPUT_SLOT, slot.capacity, start, nbytes)
+
+    def _ask(self, request: Message, timeout: float, given: Input) -> Observation:
+        assert self._worker is not None
+        began = time.monotonic()
+        try:
+            reply = self._worker.ask(request, timeout, request["op"])
+            seen = self._seen(reply, request, given, time.monotonic() - began)
+        except WorkerDiedError as dead:
+            self._worker.close()
+            self._worker = None
+            self.deaths += 1
+            if self._spare is None:
+                self._spare = self._start()
+            outcome = Outcome.TIMED_OUT if dead.timed_out else Outcome.DIED
+            return Observation(outcome, death=dead.death, seconds=time.monotonic() - began)
+        return seen
+
+    def _seen(self, reply: Message, request: Message, given: Input, seconds: float) -> Observation:
+        try:
+            if reply["outcome"] == "raised":
+                return Observation(Outcome.RAISED, error=protocol.error_from(reply["error"]), seconds=seconds)
+            meta = protocol.meta_from(reply["meta"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise WorkerDiedError(Death("wrote garbage where its reply belongs", request["op"]), False) from None
+        output = None
+        if request["output"] is not None and meta.shape == given.shape and meta.dtype == given.dtype:
+            place = Place(**request["output"])
+            raw = self._slots[_OUTPUT_SLOT].data(place.start, place.nbytes).clone()
+            output = raw.view(given.logical.dtype).view(given.shape)
+        return Observation(Outcome.RETURNED, meta=meta, output=output, seconds=seconds)
+
+
+def _load_failure(reply: Message) -> LoadFailure:
+    if reply["outcome"] == "unusable":
+        return LoadFailure(str(reply.get("text")))
+    error = protocol.error_from(reply["error"])
+    verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
+    return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
+
+
+def _with_damage(seen: Observation, given: Input, before: torch.Tensor, window: torch.Tensor) -> Observation:
+    """The observation, with what changed in the input's memory."""
+    if torch.equal(before, window):
+        return seen
+    changed = before != window
+    size = given.storage.element_size()
+    inside = torch.zeros(given.geometry.length, dtype=torch.bool)
+    view = changed[MARGIN : MARGIN + given.nbytes].view(-1, size).any(1)
+    shown = view.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+    inside.as_strided(given.shape, given.geometry.strides, given.geometry.offset).fill_(True)
+    flat = shown.reshape(-1).nonzero()
+    hidden = changed.clone()
+    hidden[MARGIN : MARGIN + given.nbytes].view(-1, size)[inside] = False
+    damage = Damage(int(shown.sum()), int(flat[0]) if len(flat) else None, int(hidden.sum()))
+    return Observation(seen.outcome, seen.meta, seen.output, seen.error, seen.death, damage, seen.seconds)

@@ -1,0 +1,157 @@
+"""A run's subjects and its examinations: what the tests call, without pytest in it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import strategies as st
+from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+
+from . import engine, records
+from .cases import FEATURES
+from .engine import Examination, Property
+from .findings import Finding, Kind
+from .l1_norm import L1_NORM
+from .operators import Operator
+from .options import ROOT, Options
+from .records import Record
+from .runner import Runner
+from .subject import FIRST_PROBE, PROMISES, Subject
+from .targets import Machine
+
+#: Targets on which this version can judge.
+JUDGED_TARGETS = ("cpu",)
+#: A candidate without a GPU to run on says so in words like these; it is then not judged, which is no rejection.
+_WANTS_GPU = re.compile(r"cuda|\bgpus?\b|nvcc|nvidia|triton", re.IGNORECASE)
+
+CONTACT = Property(
+    "contact",
+    "The candidate loads, builds and answers a contiguous float32 matrix.",
+    lambda *_: st.nothing(),
+    lambda *_: None,
+)
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One candidate on one target, before anything of it was run."""
+
+    path: Path
+    target: str
+    shipped: bool
+
+    def __str__(self) -> str:
+        """For test ids."""
+        return f"{self.path.stem}-{self.target}"
+
+
+def seats(options: Options, machine: Machine, operator: Operator = L1_NORM) -> tuple[list[Seat], list[tuple[str, str]]]:
+    """Who is judged where, and what is not run with the reason.
+
+    The shipped kernel is judged on every target that is there; any other candidate on cuda where there is a GPU, else
+    on cpu, unless ``--target`` says otherwise.
+    """
+    missing = {"cuda": machine.no_gpu or ("" if "cuda" in JUDGED_TARGETS else "judging on cuda is not built yet")}
+    here = [target for target in options.targets if not missing.get(target)]
+    not_run = [(target, f"not judged: {missing[target]}") for target in options.targets if missing.get(target)]
+    found = []
+    for path in options.candidates:
+        shipped = path == operator.shipped
+        chosen = (
+            here
+            if shipped or len(options.targets) == 1
+            else [target for target in ("cuda", "cpu") if target in here][:1]
+        )
+        found += [Seat(path, target, shipped) for target in chosen]
+    return found, not_run
+
+
+@dataclass
+class Session:
+    """Everything that lives as long as a run.
+
+    Attributes:
+        options: of the run.
+        machine: it runs on.
+        seed: from which every property's own seed is made.
+    """
+
+    options: Options
+    machine: Machine
+    seed: int
+    operator: Operator = L1_NORM
+    _subjects: dict[Seat, Subject] = field(default_factory=dict)
+
+    def subject(self, seat: Seat) -> Subject:
+        """The subject of a seat, made once."""
+        if seat not in self._subjects:
+            promised = frozenset((*FEATURES, *PROMISES)) if seat.shipped else frozenset[str]()
+            limits, required = self.options.limits, self.options.require | promised | {"fp32"}
+            runner = Runner(seat.path, self.operator.init, limits, self.options.cache, self.options.isolated)
+            self._subjects[seat] = Subject(
+                seat.path, seat.target, self.operator, seat.shipped, required, limits, runner
+            )
+        return self._subjects[seat]
+
+    def contact(self, seat: Seat) -> tuple[Record, Record]:
+        """Probe a subject; records as `examine` gives them."""
+        subject = self.subject(seat)
+        broken = subject.probe()
+        if broken is not None and self._wants_gpu(subject, broken):
+            broken = subject.broken = Finding(Kind.NOT_RUN, broken.text, broken.details)
+        result = Examination(CONTACT, examples=1)
+        if broken is not None:
+            result.outcome, result.findings, result.case = "failed", (broken,), FIRST_PROBE
+            if broken.kind is Kind.NOT_RUN:
+                result.outcome, result.reason = "not-examined", f"needs a GPU: {broken.text}"
+        elif missing := sorted(self.subject(seat).required & set(FEATURES) & set(subject.unsupported)):
+            words = [f"{name} ({subject.unsupported[name]})" for name in missing]
+            text = f"does not support what it must: {'; '.join(words)}"
+            result.outcome, result.findings = "failed", (Finding(Kind.UNSUPPORTED, text),)
+        return records.subject_record(subject), records.property_record(subject, result)
+
+    def examine(self, seat: Seat, prop: Property) -> tuple[Record, Record]:
+        """Examine one property; returns the subject's and the property's record."""
+        subject = self.subject(seat)
+        if subject.probe() is not None:
+            result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
+        elif not prop.applies(self.operator):
+            result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
+        elif self.options.case is not None:
+            result = engine.replay(subject, prop, self.options.case[1])
+        else:
+            result = engine.examine(subject, prop, self.options.profile, self._seed(prop), self._database())
+        return records.subject_record(subject), records.property_record(subject, result)
+
+    def leave(self, seat: Seat) -> None:
+        """End the workers of a seat that is not needed any more."""
+        subject = self._subjects.pop(seat, None)
+        if subject is not None:
+            subject.runner.close()
+
+    def close(self) -> None:
+        """End all workers."""
+        for subject in self._subjects.values():
+            subject.runner.close()
+        self._subjects.clear()
+
+    def _seed(self, prop: Property) -> int:
+        return zlib.crc32(f"{self.seed} {prop.name}".encode())
+
+    def _database(self) -> ExampleDatabase | None:
+        folder = ROOT / ".hypothesis" / "examples"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return DirectoryBasedExampleDatabase(folder)
+        return None
+
+    def _wants_gpu(self, subject: Subject, broken: Finding) -> bool:
+        """Whether a candidate that does not answer on cpu only misses a GPU that is not there."""
+        if subject.shipped or subject.target != "cpu" or not self.machine.no_gpu:
+            return False
+        said = " ".join((broken.text, *broken.details))
+        return broken.kind in (Kind.DOES_NOT_BUILD, Kind.UNSUPPORTED) and bool(_WANTS_GPU.search(said))

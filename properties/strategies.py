@@ -1,0 +1,177 @@
+"""Hypothesis strategies that draw cases: edges by name, ranges beside them, and never more memory than is meant.
+
+Columns come from named edges (one, vector widths, warps, blocks, slices: each with its neighbours) and from ranges, so
+that a fault at "not a multiple of 256" is drawn within a few examples. Strategies shrink towards few, short, contiguous
+float32 rows of ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from .cases import DTYPE_FEATURES, DTYPES, Case, Plant
+from .layouts import CONTIGUOUS, Layout
+
+
+def _around(*sizes: int) -> list[int]:
+    return sorted({near for size in sizes for near in (size - 1, size, size + 1) if near > 0})
+
+
+#: Lengths at which kernels change their way: vector (2, 4, 8, 16), warp 32, block 64 to 1024, a 48 KiB and a 100 KiB
+#: shared-memory row of float32 (12288, 25600), the shipped 65535, each with both neighbours.
+EDGES = _around(1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 12288, 25600, 65535)
+#: Elements of an ordinary drawn case: 2^17 float64 are 1 MiB, judged in about 10 ms.
+ORDINARY = 1 << 17
+#: General values: everything that keeps a row's sum finite and normal.
+GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scales", "constant", "outlier")
+#: Values at the ends of the type's range.
+EXTREME = ("tiny", "huge", "near-max")
+#: Recipes whose sums are exact in any order at any length.
+EXACT = ("integers", "exact-mean", "one-hot")
+PLANTABLE = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "sub", "-sub", "normal")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a candidate supports, as probed: names of `cases.FEATURES`."""
+
+    supported: frozenset[str]
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Supported dtypes, float32 first."""
+        return tuple(name for name in DTYPES if DTYPE_FEATURES[name] in self.supported)
+
+
+def seeds() -> SearchStrategy[int]:
+    """Seeds of the integer hash."""
+    return st.integers(0, 2**20)
+
+
+def columns(most: int = ORDINARY) -> SearchStrategy[int]:
+    """Row lengths from 1 to ``most``: an edge, a short row, or anything."""
+    edges = [size for size in EDGES if size <= most]
+    return st.sampled_from(edges) | st.integers(1, min(most, 300)) | st.integers(1, most)
+
+
+@st.composite
+def matrices(draw: st.DrawFn, elements: int = ORDINARY, least_rows: int = 1) -> tuple[int, ...]:
+    """2-D shapes of at most ``elements`` elements, most with few rows."""
+    length = draw(columns(elements // least_rows))
+    most_rows = max(elements // length, least_rows)
+    rows = draw(st.integers(least_rows, min(most_rows, least_rows + 4)) | st.integers(least_rows, most_rows))
+    return (rows, length)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[int, ...]:
+    """Shapes of the domain: matrices, and where supported higher ranks (dimension 1 is the row) and empty ones."""
+    kinds = ["matrix", "matrix", "matrix"]
+    kinds += ["nd"] if "nd" in domain.supported else []
+    kinds += ["empty"] if "empty" in domain.supported else []
+    kind = draw(st.sampled_from(kinds))
+    if kind == "matrix":
+        return draw(matrices(elements))
+    if kind == "empty":
+        most_rank = 4 if "nd" in domain.supported else 2
+        sizes = draw(st.lists(st.integers(0, 5), min_size=2, max_size=most_rank))
+        sizes[draw(st.integers(0, len(sizes) - 1))] = 0
+        return tuple(sizes)
+    length = draw(columns(elements // 8))
+    room = elements // length
+    inner = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
+    while _product(inner) > room:
+        inner[inner.index(max(inner))] = 1
+    outer = draw(st.integers(1, max(1, min(5, room // _product(inner)))))
+    return (outer, length, *inner)
+
+
+@st.composite
+def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, plain: bool = True) -> Layout:
+    """A layout that the domain supports; contiguous among them if ``plain``."""
+    kinds = ["contiguous"] if plain else []
+    kinds += ["offset"] if "offset" in domain.supported else []
+    kinds += ["pitch", "step", "order", "order", "slice"] if "strided" in domain.supported else []
+    kinds += ["expand"] if "expanded" in domain.supported else []
+    kinds += ["negated"] if "negated" in domain.supported else []
+    kind = draw(st.sampled_from(kinds or ["contiguous"]))
+    offset = draw(st.integers(1, 17)) if "offset" in domain.supported and draw(st.booleans()) else 0
+    negated = "negated" in domain.supported and kind != "negated" and draw(st.integers(0, 7)) == 7
+    small = st.integers(1, 40)
+    if kind == "offset":
+        return Layout(offset=draw(st.integers(1, 65)), negated=negated)
+    if kind == "pitch":
+        return Layout(offset=offset, pitch=draw(small), negated=negated)
+    if kind == "step":
+        return Layout(offset=offset, step=draw(st.integers(2, 5)), negated=negated)
+    if kind == "slice":
+        return Layout(offset=offset, pitch=draw(small), step=draw(st.integers(2, 3)), negated=negated)
+    if kind == "order":
+        order = tuple(draw(st.permutations(range(len(shape))).filter(lambda order: list(order) != sorted(order))))
+        return Layout(offset=offset, order=order, pitch=draw(st.just(0) | small), negated=negated)
+    if kind == "expand":
+        return Layout(offset=offset, expand=(draw(st.integers(0, len(shape) - 1)),), negated=negated)
+    return Layout(negated=True, offset=offset) if kind == "negated" else CONTIGUOUS
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    domain: Domain,
+    recipes: tuple[str, ...] = GENERAL,
+    *,
+    elements: int = ORDINARY,
+    layouts: bool = False,
+    turns: SearchStrategy[int] | None = None,
+) -> Case:
+    """Cases of any shape of the domain with one of ``recipes``; layouts other than contiguous if ``layouts``."""
+    dtype = draw(st.sampled_from(domain.dtypes))
+    shape = draw(shapes(domain, elements))
+    layout = draw(arrangements(domain, shape)) if layouts else CONTIGUOUS
+    recipe = draw(st.sampled_from(recipes))
+    turn = draw(turns) if turns is not None else 0
+    return Case(shape, dtype, layout, recipe, draw(seeds()), (), turn)
+
+
+@st.composite
+def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, least_rows: int = 1) -> Case:
+    """Small matrices with one to four special values put somewhere."""
+    dtype = draw(st.sampled_from(domain.dtypes))
+    shape = draw(matrices(1 << 14, least_rows))
+    count = shape[0] * shape[1]
+    plant = st.builds(Plant, st.sampled_from(what), st.integers(0, count - 1))
+    plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
+    recipe = draw(st.sampled_from(("ones", "integers", "signed", "zero-rows", "tiny")))
+    return Case(shape, dtype, CONTIGUOUS, recipe, draw(seeds()), tuple(sorted(plants)))
+
+
+@st.composite
+def long_rows(draw: st.DrawFn, domain: Domain, most: int) -> Case:
+    """Few rows of up to ``most`` columns; above 2^20 the recipes are those whose sums are exact."""
+    dtype = draw(st.sampled_from(domain.dtypes))
+    length = draw(
+        st.integers(1 << 16, most) | st.sampled_from([s for s in _around(1 << 17, 1 << 20, 1 << 21) if s <= most])
+    )
+    rows = draw(st.integers(1, max(1, min(3, most // length))))
+    recipe = draw(st.sampled_from(EXACT if length > 1 << 20 else (*EXACT, "signed", "heavy")))
+    return Case((rows, length), dtype, CONTIGUOUS, recipe, draw(seeds()))
+
+
+@st.composite
+def powers_of_two(draw: st.DrawFn, domain: Domain) -> Case:
+    """Rows of 2^k columns whose sums are powers of two: every bit of the result is known."""
+    dtype = draw(st.sampled_from(domain.dtypes))
+    length = 1 << draw(st.integers(0, 17))
+    rows = draw(st.integers(1, max(1, min(9, ORDINARY // length))))
+    recipe = draw(st.sampled_from(("ones", "exact-mean", "one-hot")))
+    return Case((rows, length), dtype, CONTIGUOUS, recipe, draw(seeds()))
+
+
+def _product(sizes: list[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

@@ -1,0 +1,123 @@
+"""A candidate on one target: who is judged, what it supports, and what it must.
+
+Probing comes first: one small contiguous float32 matrix decides whether the candidate can be judged at all, then one
+small case a feature finds the domain it supports. A probe judges no values; it only sees whether the candidate answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import inputs
+from .cases import FEATURES, Case, features
+from .findings import Finding, Kind
+from .layouts import Layout
+from .observation import Outcome
+from .operators import Operator
+from .runner import Limits, LoadFailure, Runner
+from .strategies import Domain
+
+#: What ``--require`` may name: parts of the domain, and promises beyond the values.
+PROMISES = ("accuracy", "determinism", "strides", "errors")
+REQUIRABLE = (*FEATURES, *PROMISES)
+#: Without these no candidate is accepted.
+COMPULSORY = frozenset({"fp32"})
+
+#: The smallest case that shows each feature.
+PROBES = {
+    "fp16": Case((2, 33), "float16"),
+    "bf16": Case((2, 33), "bfloat16"),
+    "fp64": Case((2, 33), "float64"),
+    "offset": Case((2, 33), layout=Layout(offset=1)),
+    "strided": Case((3, 5), layout=Layout(order=(1, 0))),
+    "expanded": Case((3, 5), layout=Layout(expand=(0,))),
+    "negated": Case((2, 33), layout=Layout(negated=True)),
+    "nd": Case((2, 5, 3)),
+    "empty": Case((0, 5)),
+}
+FIRST_PROBE = Case((2, 33))
+
+
+@dataclass
+class Subject:
+    """One candidate on one target.
+
+    Attributes:
+        path: the candidate's file.
+        target: ``cpu`` or ``cuda``.
+        operator: what it is to compute.
+        shipped: whether it is the project's own kernel, which keeps every promise of the project.
+        required: names of `REQUIRABLE` that are compulsory for it.
+        limits: time limits.
+        runner: how it is run.
+        supported, unsupported: the domain, the latter with the candidate's own words; set by `probe`.
+        broken: why it cannot be judged at all; set by `probe`.
+        hung: names of properties under which it hung.
+        died: names of properties under which it died in any way.
+    """
+
+    path: Path
+    target: str
+    operator: Operator
+    shipped: bool
+    required: frozenset[str]
+    limits: Limits
+    runner: Runner
+    supported: frozenset[str] = frozenset()
+    unsupported: dict[str, str] = field(default_factory=dict)
+    broken: Finding | None = None
+    hung: list[str] = field(default_factory=list)
+    died: list[str] = field(default_factory=list)
+    _probed: bool = False
+
+    @property
+    def domain(self) -> Domain:
+        """What strategies may draw."""
+        return Domain(self.supported)
+
+    def compulsory(self, case: Case) -> bool:
+        """Whether the candidate must answer this case."""
+        return features(case) <= self.required | COMPULSORY
+
+    def probe(self) -> Finding | None:
+        """Load the candidate and find its domain; the finding that ends judging, or None. Works once."""
+        if not self._probed:
+            self._probed = True
+            self.broken = self._first_contact()
+            if self.broken is None:
+                self.supported = frozenset(
+                    {"fp32"} | {name for name, case in PROBES.items() if self._supports(name, case)}
+                )
+        return self.broken
+
+    def _first_contact(self) -> Finding | None:
+        failure = self.runner.load()
+        if failure is not None:
+            return load_finding(failure)
+        seen = self.runner.observe(inputs.build(FIRST_PROBE), timeout=self.limits.build)
+        if seen.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
+            assert seen.death is not None
+            kind = Kind.TIMEOUT if seen.outcome is Outcome.TIMED_OUT else Kind.CRASH
+            return Finding(kind, f"{seen.death.cause} at the very first call ({FIRST_PROBE})", seen.death.log)
+        if seen.outcome is Outcome.RAISED:
+            assert seen.error is not None
+            details = tuple(seen.error.text.strip().splitlines()[1:])
+            if seen.error.building:
+                return Finding(Kind.DOES_NOT_BUILD, f"its extension does not build: {seen.error}", details)
+            text = f"raises {seen.error} on a contiguous float32 matrix, which every candidate must take"
+            return Finding(Kind.UNSUPPORTED, text, details)
+        return None
+
+    def _supports(self, name: str, case: Case) -> bool:
+        seen = self.runner.observe(inputs.build(case), timeout=self.limits.build)
+        if seen.outcome is Outcome.RAISED:
+            self.unsupported[name] = str(seen.error)
+            return False
+        return True
+
+
+def load_finding(failure: LoadFailure) -> Finding:
+    """The finding for a candidate that does not load."""
+    kind = Kind.TIMEOUT if failure.timed_out else Kind.DOES_NOT_BUILD
+    return Finding(kind, failure.text, failure.details)

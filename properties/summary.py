@@ -1,0 +1,113 @@
+"""Words for a person: the run header, the text of a failure, and the summary. Made from records alone."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+
+from . import records
+from .options import Options
+from .records import Record
+from .targets import Machine
+
+
+def header(options: Options, machine: Machine, seed: int, not_run: list[tuple[str, str]]) -> list[str]:
+    """The lines at the head of a run."""
+    gpu = f"{machine.gpu}, driver {machine.driver}" if machine.gpu else f"no GPU ({machine.no_gpu})"
+    lines = [f"kernelproof: torch {machine.torch}, {gpu}, {machine.processor}"]
+    lines += [f"candidate: {path} (sha256 {records.sha256(path)[:12]})" for path in options.candidates]
+    skipped = {what for what, _ in not_run}
+    targets = ", ".join(target for target in options.targets if target not in skipped) or "none"
+    lines.append(f"targets: {targets}; profile {options.profile.name}, seed {seed} (--hypothesis-seed={seed})")
+    if not options.isolated:
+        lines.append("NOT ISOLATED: the candidate runs inside pytest; no verdict of this run counts")
+    return lines
+
+
+def failure(who: Record, what: Record) -> str:
+    """The text of a failed property: findings, the minimal case, the worst elements, the replay command."""
+    lines = [f"{who['name']} on {who['target']}: {what['promise']}", ""]
+    lines += [f"{finding['kind']}: {finding['text']}" for finding in what["findings"]]
+    case = what["findings"][0]["case"] if what["findings"] else None
+    if case:
+        lines += ["", f"smallest case   {case}"]
+    details = [line for finding in what["findings"] for line in finding["details"]]
+    lines += [f"    {line}" for line in details[:24]]
+    if what["findings"]:
+        lines += ["", f"replay          {what['findings'][0]['replay']}"]
+    return "\n".join(lines)
+
+
+def text(report: Record, width: int) -> str:
+    """The summary at the end of a run."""
+    out = io.StringIO()
+    console = Console(file=out, width=max(width, 100), highlight=False, soft_wrap=False)
+    for entry in report["candidates"]:
+        for target, facts in entry["targets"].items():
+            console.print(_table(entry, target, facts))
+            _remarks(console, facts)
+    for entry in report["candidates"]:
+        finding = records.first_finding(entry)
+        because = f": {finding['kind']}: {finding['text']}" if finding else ""
+        verdict = (
+            entry["verdict"] if report["run"]["isolated"] else f"{entry['verdict']} (not isolated: does not count)"
+        )
+        console.print(f"{entry['name']}: {verdict}{because}", markup=False)
+    kinds = Counter(
+        finding["kind"]
+        for entry in report["candidates"]
+        for facts in entry["targets"].values()
+        for prop in facts["properties"]
+        for finding in prop["findings"]
+    )
+    if kinds:
+        console.print("findings: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()), markup=False)
+    for each in report["not_run"]:
+        console.print(f"not run: {each['what']}: {each['why']}", markup=False)
+    if report["tests"]["deselected"]:
+        console.print(f"deselected: {report['tests']['deselected']} tests")
+    return out.getvalue()
+
+
+def _table(entry: Record, target: str, facts: Record) -> Table:
+    table = Table(title=f"{entry['name']} on {target}", title_justify="left", box=None, pad_edge=False)
+    for name in ("property", "outcome", "examples", "seconds", "scaling / u", "mean / limit", "worst at"):
+        table.add_column(
+            name, justify="right" if name in ("examples", "seconds") else "left", no_wrap=name != "worst at"
+        )
+    for prop in facts["properties"]:
+        worst = prop["worst"]
+        mean = worst.get("mean error / limit")
+        scaling = worst.get("scaling error / u")
+        place = (mean or scaling or {}).get("case", "")
+        table.add_row(
+            prop["name"],
+            prop["outcome"],
+            str(prop["examples"]) + (f" (-{prop['unsupported']})" if prop["unsupported"] else ""),
+            f"{prop['seconds']:.1f}",
+            _number(scaling),
+            _number(mean),
+            place.partition(":")[2],
+        )
+    return table
+
+
+def _number(metric: Record | None) -> str:
+    if metric is None:
+        return ""
+    return "inf" if metric["value"] is None else f"{metric['value']:.3g}"
+
+
+def _remarks(console: Console, facts: Record) -> None:
+    for name, why in facts["unsupported"].items():
+        console.print(f"  not supported, so not judged: {name} ({why})", markup=False)
+    notes: Counter[str] = Counter()
+    for prop in facts["properties"]:
+        notes.update(prop["notes"])
+        if prop["outcome"] == "reported":
+            notes[f"{prop['name']} does not hold: {prop['findings'][0]['text']}"] += 1
+    for note, count in notes.most_common():
+        console.print(f"  reported: {note} ({count} x)", markup=False)

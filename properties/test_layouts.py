@@ -1,0 +1,6 @@
+"""How the input lies in memory must not matter."""
+
+from . import catalogue
+from .testing import holds
+
+test_any_layout_gives_the_result_of_the_contiguous_copy = holds(catalogue.LAYOUTS)

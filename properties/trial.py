@@ -1,0 +1,84 @@
+"""One case of one property: run the candidate on what the property builds, and collect what the judge says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from . import judge
+from .cases import Case
+from .findings import DEADLY, Finding
+from .inputs import Input
+from .observation import Observation
+from .operators import Metric
+from .subject import Subject
+
+
+class UnsupportedError(Exception):
+    """The candidate refused the input and may do so: the case says nothing about it."""
+
+
+class StopError(Exception):
+    """A call failed in a way that makes the rest of the case pointless; its findings stand in the trial."""
+
+
+@dataclass
+class Trial:
+    """Collects findings, metrics and notes of one case.
+
+    Attributes:
+        subject: who is judged.
+        case: on what.
+        timeout: seconds a call may take; None for the subject's own limit.
+        slack: see `Runner.observe`.
+    """
+
+    subject: Subject
+    case: Case
+    timeout: float | None = None
+    slack: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
+
+    def check(self, given: Input) -> torch.Tensor:
+        """Call the candidate and judge the result; returns its values.
+
+        Raises:
+            UnsupportedError: the candidate refused an input that it need not take.
+            StopError: there is a finding.
+        """
+        seen = self.observe(given)
+        self.verdict(given, seen)
+        assert seen.output is not None
+        return seen.output
+
+    def observe(self, given: Input, keep: str = "") -> Observation:
+        """Call the candidate; nothing is judged."""
+        return self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack)
+
+    def verdict(self, given: Input, seen: Observation) -> None:
+        """Judge an observation; raises as `check` does."""
+        said = judge.judge(given, seen, self.subject.operator, self.subject.required)
+        if said.unsupported:
+            if not self.subject.compulsory(self.case):
+                raise UnsupportedError(said.unsupported)
+            self.report(judge.refusal(said.unsupported, self.case))
+        self.notes |= said.notes
+        for name, metric in said.metrics.items():
+            known = self.metrics.get(name)
+            if known is None or metric.value > known.value:
+                self.metrics[name] = metric
+        if said.findings:
+            self.report(*said.findings)
+
+    def report(self, *findings: Finding) -> None:
+        """Add findings and end the case."""
+        self.findings += findings
+        raise StopError
+
+    @property
+    def deadly(self) -> bool:
+        """Whether a finding ended the worker."""
+        return any(finding.kind in DEADLY for finding in self.findings)

@@ -1,0 +1,209 @@
+"""The worker: a plain child process that runs a candidate and holds no expected value.
+
+    python -m properties.worker REQUEST_FD REPLY_FD SLOT_FD...
+
+It reads requests (`protocol`), calls the candidate on tensors over memory that the judging process owns, copies the
+result out when asked, and says how the call ended. Whatever of torch it needs after the candidate was imported is bound
+before, so that a candidate which patches torch patches only itself. A worker may die at any time: nothing of the
+verdict lives here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from json import dumps, loads
+from pathlib import Path
+
+import torch
+
+from . import protocol
+from .candidate_loading import CandidateError, find_model, load_module
+from .memory import GuardedMap
+from .protocol import ErrorInfo, Message, OutputMeta, Place, View
+
+_copy = torch.Tensor.copy_
+_detach = torch.Tensor.detach
+_view_dtype = torch.Tensor.view
+_as_strided = torch.Tensor.as_strided
+_storage = torch.Tensor.untyped_storage
+_stride = torch.Tensor.stride
+_new_storage_view = torch.Tensor.set_
+_negative_view = torch._neg_view
+_empty = torch.empty
+_Tensor = torch.Tensor
+_size = torch.Tensor.size
+_no_grad = torch.no_grad
+
+
+class Session:
+    """The candidate of one worker and the results it was asked to keep."""
+
+    def __init__(self, slot_fds: list[int]) -> None:
+        self._fds = slot_fds
+        self._maps: dict[int, GuardedMap] = {}
+        self._model: Callable[..., object] | None = None
+        self._path = ""
+        self._kept: dict[str, object] = {}
+
+    def handle(self, request: Message) -> Message:
+        """Do what one request asks for; the candidate's exceptions become part of the reply."""
+        operations: dict[str, Callable[[Message], Message]] = {
+            "ping": lambda _: {"outcome": "here"},
+            "load": self._load,
+            "call": self._call,
+            "collect": self._collect,
+            "forget": self._forget,
+        }
+        return operations[request["op"]](request)
+
+    def _load(self, request: Message) -> Message:
+        self._path = request["path"]
+        try:
+            module = load_module(Path(self._path), request["tag"])
+            model_class = find_model(module)
+        except CandidateError as error:
+            return {"outcome": "unusable", "stage": error.stage, "text": str(error)}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+            return {"outcome": "raised", "stage": "import", "error": protocol.to_message(self._describe(error))}
+        try:
+            self._model = model_class(*request["init"])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return {"outcome": "raised", "stage": "init", "error": protocol.to_message(self._describe(error))}
+        return {"outcome": "loaded"}
+
+    def _call(self, request: Message) -> Message:
+        assert self._model is not None, "load comes before call"
+        view = protocol.view_from(request["view"])
+        tensor, span = self._tensor(view)
+        try:
+            result = self._model(tensor)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
+        meta = describe_output(result, span)
+        if request["output"] is not None:
+            self._copy_out(result, meta, Place(**request["output"]), view)
+        if request["keep"]:
+            self._kept[request["keep"]] = result
+        return {"outcome": "returned", "meta": protocol.to_message(meta)}
+
+    def _collect(self, request: Message) -> Message:
+        result = self._kept[request["kept"]]
+        view = protocol.view_from(request["view"])
+        meta = describe_output(result, (0, 0))
+        self._copy_out(result, meta, Place(**request["output"]), view)
+        return {"outcome": "returned", "meta": protocol.to_message(meta)}
+
+    def _forget(self, _: Message) -> Message:
+        self._kept.clear()
+        return {"outcome": "forgotten"}
+
+    def _tensor(self, view: View) -> tuple[torch.Tensor, tuple[int, int]]:
+        """The view as an ordinary tensor (no base, storage of exactly its bytes), and its storage's addresses."""
+        dtype: torch.dtype = getattr(torch, view.dtype)
+        raw = self._bytes(view.place)
+        tensor = _empty(0, dtype=dtype)
+        with _no_grad():
+            _new_storage_view(tensor, _storage(raw), view.offset, view.shape, view.strides)
+        if view.negated:
+            tensor = _negative_view(tensor)
+        if view.requires_grad:
+            tensor.requires_grad_()
+        start = raw.data_ptr()
+        return tensor, (start, start + view.place.nbytes)
+
+    def _bytes(self, place: Place) -> torch.Tensor:
+        known = self._maps.get(place.slot)
+        if known is None or known.capacity != place.capacity:
+            if known is not None:
+                known.close()
+            known = self._maps[place.slot] = GuardedMap(self._fds[place.slot], place.capacity)
+        return known.tensor(place.start, place.nbytes)
+
+    def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:
+        """Copy the values into a slot, if there are as many of the right type as were asked for."""
+        if not isinstance(result, _Tensor) or meta.shape != view.shape or meta.dtype != view.dtype:
+            return
+        if place.nbytes == 0:
+            return
+        target = _as_strided(_view_dtype(self._bytes(place), getattr(torch, view.dtype)), view.shape, _rows(view.shape))
+        with _no_grad():
+            _copy(target, _detach(result))
+
+    def _describe(self, error: BaseException) -> ErrorInfo:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename == self._path]
+        where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
+        bases = tuple(cls.__name__ for cls in type(error).__mro__)
+        building = "BuildError" in bases or any(
+            Path(frame.filename).parts[-3:] == ("torch", "utils", "cpp_extension.py") for frame in frames
+        )
+        try:
+            text = str(error)
+        except Exception as failure:  # noqa: BLE001 - a candidate's __str__ may raise anything
+            text = f"(its message raises {type(failure).__name__})"
+        if len(text) > protocol.MAX_TEXT:
+            half = protocol.MAX_TEXT // 2
+            text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+        return ErrorInfo(type(error).__name__, bases, text, where, building)
+
+
+def describe_output(result: object, input_span: tuple[int, int]) -> OutputMeta:
+    """What a result looks like from outside; nothing of it is computed or copied."""
+    cls = type(result)
+    name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
+    if cls is _Tensor:
+        name = "torch.Tensor"
+    if not isinstance(result, _Tensor):
+        return OutputMeta(name)
+    shape, dtype = tuple(_size(result)), str(result.dtype).removeprefix("torch.")
+    if result.layout is not torch.strided:
+        return OutputMeta(name, True, shape, dtype, str(result.device), layout=str(result.layout))
+    span = (0, 0)
+    if result.device.type in ("cpu", "cuda"):
+        storage = _storage(result)
+        span = (storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+    return OutputMeta(
+        name,
+        True,
+        shape,
+        dtype,
+        str(result.device),
+        tuple(_stride(result)),
+        "strided",
+        result.requires_grad,
+        span,
+        input_span,
+    )
+
+
+def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> None:
+    """Answer requests until the other side closes its pipe."""
+    session = Session(slot_fds)
+    write = os.write
+    with os.fdopen(request_fd, encoding="utf-8") as requests:
+        for line in requests:
+            reply = (dumps(session.handle(loads(line))) + "\n").encode()
+            while reply:
+                reply = reply[write(reply_fd, reply) :]
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), int(sys.argv[2]), [int(fd) for fd in sys.argv[3:]])
