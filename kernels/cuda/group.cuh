@@ -16,10 +16,12 @@ template <int kDims> struct GroupArgs {
 };
 
 // Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes keep memory busy.
-template <int kEach> constexpr int kGroupBlocks = kEach == 1 ? 8 : kEach == 2 ? 6 : kEach == 4 ? 4 : 3;
+// Doubles need twice the registers for their scale.
+template <typename T, int kEach>
+constexpr int kGroupBlocks = (kEach == 1 ? 8 : kEach == 2 ? 6 : kEach == 4 ? 4 : 3) - (sizeof(T) == 8 && kEach < 4 ? 2 : 0);
 
 template <typename T, int kEach, int kDims>
-__global__ void __launch_bounds__(kGroupThreads, kGroupBlocks<kEach>) group_rows(GroupArgs<kDims> const args) {
+__global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group_rows(GroupArgs<kDims> const args) {
   using Sum = SumOf<T>;
   int const lanes = 1 << args.lanes_log2;
   int const lane = static_cast<int>(threadIdx.x) & (lanes - 1);
