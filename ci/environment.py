@@ -245,11 +245,14 @@ class Setup:
         return self.constraints if self.constraints.exists() else None
 
     def _pip(self) -> Pip:
-        """A pip that installs into the environment: inherited, or bundled with Python, or the caller's."""
-        command: tuple[str, ...] = (str(self.python), "-m", "pip")
-        if not self._succeeds([*command, "--version"]) and not self._succeeds([str(self.python), "-m", "ensurepip"]):
-            command = (self.caller.executable, "-m", "pip", "--python", str(self.python))
-            if not self._succeeds([*command, "--version"]):
+        """A pip that installs into the environment: the caller's, else the one that Python bundles."""
+        own = (str(self.python), "-m", "pip")
+        callers = (self.caller.executable, "-m", "pip", "--python", str(self.python))
+        command: tuple[str, ...] = own
+        if not self._succeeds([*own, "--version"]):
+            if self._succeeds([*callers, "--version"]):
+                command = callers
+            elif not self._succeeds([str(self.python), "-m", "ensurepip"]):
                 raise Stop(
                     UNAVAILABLE,
                     f"{self.caller.executable} has neither ensurepip nor pip: install one of them "

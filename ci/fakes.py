@@ -1,0 +1,164 @@
+"""Stand-ins for the tests of the commands: packages, wheels, callers and reports that cost no download.
+
+Promise: everything is made in the folder that the test gives; nothing here needs a network or a real torch.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# Makes the environment for the interpreter that runs it; the arguments are checkout, cache, offline, tools, gpu.
+ENSURE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from ci import environment, exits, facts
+checkout, cache, offline, tools, gpu = sys.argv[1:]
+facts.has_gpu = lambda: gpu == "gpu"
+try:
+    made = environment.ensure(
+        Path(checkout), Path(cache), with_tools=tools == "tools", offline=offline == "offline",
+        say=lambda line: sys.stderr.write(line + "\\n"),
+    )
+except exits.Stop as stop:
+    sys.stderr.write("STOP " + stop.line + "\\n")
+    sys.exit(stop.code)
+print(made.folder)
+"""
+
+
+def make_checkout(folder: Path, dependencies: Sequence[str], tools: Sequence[str] = ()) -> Path:
+    """A checkout that is nothing but a pyproject.toml with these requirements."""
+    folder.mkdir(parents=True)
+    text = f"[project]\ndependencies = {json.dumps(list(dependencies))}\n"
+    text += f"[dependency-groups]\ndev = {json.dumps(list(tools))}\n"
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def package_files(name: str, version: str, requires: Sequence[str] = ()) -> dict[str, str]:
+    """The files of a pure Python distribution, by path: a module with `__version__`, and its metadata."""
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}", *(f"Requires-Dist: {r}" for r in requires)]
+    return {
+        f"{module}/__init__.py": f"__version__ = {version!r}\n",
+        f"{info}/METADATA": "\n".join([*metadata, ""]),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: fakes\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+        f"{info}/INSTALLER": "fakes\n",
+    }
+
+
+def put_package(site: Path, name: str, version: str, requires: Sequence[str] = ()) -> None:
+    """Put an installed distribution into a site-packages folder."""
+    for path, text in package_files(name, version, requires).items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, encoding="utf-8")
+
+
+def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = ()) -> Path:
+    """Write a wheel into a folder that pip can be pointed at with PIP_FIND_LINKS."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, text in package_files(name, version, requires).items():
+            archive.writestr(inside, text)
+    return path
+
+
+def make_caller(folder: Path, packages: Mapping[str, str]) -> Path:
+    """A venv with these distributions and, by a link, the running interpreter's pip; returns its python."""
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    site = site_of(folder)
+    for name, version in packages.items():
+        put_package(site, name, version)
+    spec = importlib.util.find_spec("pip")
+    if spec is not None and spec.origin is not None:
+        (site / "pip").symlink_to(Path(spec.origin).parent)
+    return folder / "bin" / "python"
+
+
+def site_of(environment: Path) -> Path:
+    """The site-packages folder of a venv of the running interpreter's version."""
+    return environment / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+
+
+def ensure_command(
+    caller: Path, checkout: Path, cache: Path, *, offline: bool = True, tools: bool = False, gpu: bool = False
+) -> list[str]:
+    """The command that makes the environment of `checkout` for this caller."""
+    flags = ["offline" if offline else "online", "tools" if tools else "plain", "gpu" if gpu else "none"]
+    return [str(caller), "-c", ENSURE.format(root=str(CHECKOUT)), str(checkout), str(cache), *flags]
+
+
+def sealed_variables(**more: str) -> dict[str, str]:
+    """Environment variables with which pip reaches no index and reads no settings of this machine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "PYTHON"))}
+    kept.pop("VIRTUAL_ENV", None)
+    return kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"} | more
+
+
+def run(command: Sequence[str], variables: Mapping[str, str], folder: Path | None = None) -> tuple[int, str, str]:
+    """Run a command to its end; returns status, stdout and stderr."""
+    done = subprocess.run(
+        command, env=dict(variables), cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def make_program(path: Path, text: str) -> Path:
+    """Write a program of the shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def finding(kind: str = "wrong-value", case: str = "shape=4x8;seed=3") -> dict[str, object]:
+    """A finding of a report."""
+    return {"kind": kind, "text": "off by the factor 8", "case": case, "replay": ""}
+
+
+def target(verdict: str = "accepted", reason: str = "", **more: object) -> dict[str, object]:
+    """A target of a report: one property of 100 examples, with a finding where the verdict is against."""
+    against = verdict not in ("accepted", "not-judged")
+    judged = verdict != "not-judged"
+    one = {"name": "differential", "outcome": "failed" if against else "passed", "examples": 100, "seconds": 1.5}
+    properties = [one | {"worst": {}, "findings": [finding()] if against else []}] if judged else []
+    status = {"status": "judged" if judged else "not-judged", "verdict": verdict if judged else None}
+    return status | {"reason": reason, "supported": [], "unsupported": {}, "properties": properties} | more
+
+
+def candidate(verdict: str = "accepted", shipped: bool = False, **targets: dict[str, object]) -> dict[str, object]:
+    """A candidate of a report, judged on cpu unless targets are given."""
+    return {
+        "path": "/some where/k.py",
+        "name": "k",
+        "sha256": "0" * 64,
+        "shipped": shipped,
+        "verdict": verdict,
+        "targets": targets or {"cpu": target(verdict)},
+    }
+
+
+def report(*candidates: dict[str, object], passed: int = 3, failed: int = 0, **run_fields: object) -> dict[str, object]:
+    """A report of the suite, schema 1."""
+    fields: dict[str, object] = {"profile": "kp-default", "seed": 0, "targets": ["cpu"], "isolated": True}
+    return {
+        "schema": 1,
+        "tool": {"name": "kernelproof"},
+        "environment": {"python": "3.12.3", "torch": "2.11.0", "gpu": None, "driver": None},
+        "run": fields | {"usage_error": None, "internal_errors": []} | run_fields,
+        "candidates": list(candidates),
+        "tests": {"passed": passed, "failed": failed, "skipped": 1, "deselected": 2, "errors": 0},
+        "not_run": [{"what": "cuda", "why": "no GPU"}],
+    }

@@ -1,0 +1,135 @@
+"""`ci/verify` on a suite that is a few lines of shell: what it is called with, and what its report leads to."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ci import environment, fakes, verify
+from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED
+from ci.options import Options
+
+WRITE_REPORT = """
+for word; do
+    case $word in --report-json=*) cp "{report}" "${{word#--report-json=}}" ;; esac
+    echo "$word" >> "{words}"
+done
+env > "{variables}"
+exit {status}
+"""
+
+
+class Suite:
+    """A stand-in for the environment whose python writes a prepared report; keeps what it was called with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.report, self.words, self.variables = (folder / name for name in ("report", "words", "variables"))
+        self.made = environment.Environment(folder, folder / "cache", (str(folder / "bin"),), "2.11.0", False, ())
+
+    def prepare(self, document: dict[str, object] | str | None, status: int = 0) -> None:
+        """Let pytest's stand-in leave this report, or none, and end with this status."""
+        if document is not None:
+            text = document if isinstance(document, str) else json.dumps(document)
+            self.report.write_text(text, encoding="utf-8")
+        names = {"report": self.report, "words": self.words, "variables": self.variables, "status": status}
+        fakes.make_program(self.made.python, WRITE_REPORT.format(**names))
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path)
+
+
+def test_pytest_is_called_on_the_checkout_with_our_plugins_only(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELPROOF_TARGET", "all")
+    suite.prepare(fakes.report(fakes.candidate()))
+    verify.judge(suite.made, Options(candidates=(Path("/my k.py"),), passed=("--target=cpu",)))
+    words = suite.words.read_text(encoding="utf-8").splitlines()
+    assert words[:2] == ["-m", "pytest"]
+    assert [f"--rootdir={verify.CHECKOUT}", "--candidate=/my k.py", "--target=cpu"] == [
+        word for word in words if word.startswith(("--rootdir", "--candidate", "--target"))
+    ]
+    assert words[words.index("correctness") + 1] == f"{verify.CHECKOUT}/properties"
+    assert "-pxdist.plugin" not in words
+    variables = suite.variables.read_text(encoding="utf-8").splitlines()
+    assert "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1" in variables
+    assert not any(line.startswith("KERNELPROOF_TARGET") for line in variables)
+
+
+def test_several_processes_bring_their_plugin(suite: Suite) -> None:
+    suite.prepare(fakes.report(fakes.candidate()))
+    verify.judge(suite.made, Options(workers="2"))
+    words = suite.words.read_text(encoding="utf-8").splitlines()
+    assert {"-pxdist.plugin", "--numprocesses=2"} <= set(words)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5, 139])
+def test_the_code_is_the_reports_whatever_pytests_own_was(suite: Suite, status: int) -> None:
+    suite.prepare(fakes.report(fakes.candidate()), status)
+    assert verify.judge(suite.made, Options()).code == OK
+    suite.prepare(fakes.report(fakes.candidate("rejected"), failed=1), status)
+    assert verify.judge(suite.made, Options()).code == REJECTED
+
+
+@pytest.mark.parametrize("status", [0, 1, 5])
+def test_a_run_without_a_report_is_an_internal_error(suite: Suite, status: int) -> None:
+    suite.prepare(None, status)
+    outcome = verify.judge(suite.made, Options())
+    assert outcome.code == INTERNAL
+    assert f"status {status}" in outcome.lines[0]
+
+
+@pytest.mark.parametrize("text", ["", '{"schema": 1', '{"schema": 7}'])
+def test_a_report_that_cannot_be_read_is_an_internal_error(suite: Suite, text: str) -> None:
+    suite.prepare(text)
+    assert verify.judge(suite.made, Options()).code == INTERNAL
+
+
+def test_the_report_is_copied_to_where_the_user_wants_it(suite: Suite, tmp_path: Path) -> None:
+    document = fakes.report(fakes.candidate("rejected"))
+    suite.prepare(document, 1)
+    verify.judge(suite.made, Options(report=tmp_path / "wanted.json"))
+    assert json.loads((tmp_path / "wanted.json").read_text(encoding="utf-8")) == document
+
+
+def test_a_replay_names_the_python_of_a_venv_whose_torch_is_used(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHON", raising=False)
+    assert verify.named_python(suite.made) is None
+    inherits = environment.Environment(suite.folder, suite.folder, (), "2.11.0", True, ())
+    monkeypatch.setattr(sys, "prefix", "/venv")
+    assert verify.named_python(inherits) == sys.executable
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert verify.named_python(inherits) is None
+
+
+def test_an_interrupt_ends_the_suite_and_is_130(tmp_path: Path) -> None:
+    fakes.make_program(tmp_path / "bin" / "python", f"touch '{tmp_path}/begun'; exec sleep 30")
+    code = f"""
+import sys
+sys.path.insert(0, {str(fakes.CHECKOUT)!r})
+from pathlib import Path
+from ci import environment, start, verify
+folder = Path({str(tmp_path)!r})
+made = environment.Environment(folder, folder, (), "2.11.0", False, ())
+environment.ensure = lambda *_, **__: made
+sys.exit(start.main(["verify"]))
+"""
+    command = [sys.executable, "-c", code]
+    running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    for _ in range(200):
+        if (tmp_path / "begun").exists():
+            break
+        time.sleep(0.05)
+    begin = time.monotonic()
+    os.killpg(running.pid, signal.SIGINT)
+    _, error = running.communicate(timeout=30)
+    assert running.returncode == INTERRUPTED
+    assert "interrupted" in error
+    assert "Traceback" not in error
+    assert time.monotonic() - begin < 15
