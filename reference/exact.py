@@ -110,8 +110,10 @@ def judge_blocks(fetch: Fetch, rows: int, columns: int, dtype: str, *, block_ele
         block_elements: largest number of elements that is fetched at one time.
 
     Raises:
-        ValueError: the dtype is unknown.
+        ValueError: the dtype is unknown, or block_elements is below 1.
     """
+    if block_elements < 1:
+        raise ValueError(f"block_elements is {block_elements}: pass a number of elements, at least 1")
     storage, sums_in = format_of(dtype), accumulator(dtype)
     if rows == 0 or columns == 0:
         return Verdict.of_empty_rows(rows)

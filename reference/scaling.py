@@ -163,7 +163,7 @@ class RowScaling:
         self._pattern_column = np.full(rows, -1, dtype=np.intp)
         self._bits_column = np.full(rows, -1, dtype=np.intp)
 
-        finite = means.finite()
+        self._finite = finite = means.finite()
         self._special = np.flatnonzero(~finite)
         hi, lo, exponent = means.total
         mean_hi, _, mean_exponent = means.mean
@@ -183,7 +183,7 @@ class RowScaling:
         # r0 = 1/m until the first chunk says otherwise.
         self._r_part = 1.0 / mean_hi
         self._r_power = -mean_exponent
-        self._r_open = finite if self._wide else np.zeros(rows, dtype=np.bool_)
+        self._r_open = finite.copy() if self._wide else np.zeros(rows, dtype=np.bool_)
 
     @np.errstate(all="ignore")
     def add(self, x: F64, y: F64) -> None:
@@ -217,7 +217,7 @@ class RowScaling:
         # The highest bit of a double is its sign: of the exclusive or, whether the signs differ.
         differ = x.view(np.int64) ^ y.view(np.int64)
         column = differ.argmin(axis=1)
-        self._mark_pattern(self._row, column, differ[self._row, column] < 0)
+        self._mark_pattern(self._row, column, (differ[self._row, column] < 0) & self._finite)
         self._check_whole_rows(x, y, differ)
         self._check_exact_sum(x)
         self._check_bits(x, y)
