@@ -1,4 +1,4 @@
-"""One worker process: start it, ask it one thing with a time limit, kill it with all that it started."""
+"""Worker processes: fork one from the nursery, ask it with a time limit, kill it with all that it started."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,8 @@ from .worker import Session
 ROOT = Path(__file__).resolve().parent.parent
 #: Longest reply, in bytes: a worker that writes more without a line's end has lost its mind.
 _LONGEST_REPLY = 1 << 20
+#: Seconds that a process which closed its pipe has to end by itself.
+_DEATH_SECONDS = 5.0
 #: Lines of a dead worker's own output that a report shows.
 _LOG_LINES = 12
 #: glibc fills fresh memory with the complement of this byte (0x7F) and freed memory with the byte itself, so elements
@@ -41,17 +45,95 @@ class WorkerDiedError(Exception):
         self.timed_out = timed_out
 
 
-def worker_environment(build_dir: Path) -> dict[str, str]:
-    """The environment of a worker: the caller's, less what tells a test run apart, plus what a worker needs."""
+def nursery_environment() -> dict[str, str]:
+    """The environment of the nursery and its workers: the caller's, less what tells a test run, plus what is needed."""
     hidden = ("PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
-    environment["TORCH_EXTENSIONS_DIR"] = str(build_dir)
     environment["MALLOC_PERTURB_"] = str(PERTURB)
     environment["PYTHONFAULTHANDLER"] = "1"
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     # ninja is a script of the environment: it is not on PATH when the environment is not activated.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     return environment
+
+
+class Nursery:
+    """Where workers come from: see `properties.nursery`. Started when first used, again if it died."""
+
+    def __init__(self) -> None:
+        self.scratch = Path(tempfile.mkdtemp(prefix="kernelproof-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def fork(self, fds: list[int], environment: dict[str, str], timeout: float) -> int:
+        """Fork a worker; returns its process number.
+
+        Args:
+            fds: its pipes for requests and replies, its log, and its slots.
+            environment: variables to set in it.
+            timeout: seconds to wait where the nursery has to import torch first.
+
+        Raises:
+            WorkerDiedError: no worker could be made.
+        """
+        for attempt in ("first", "again"):
+            control = self._started()
+            try:
+                control.settimeout(timeout)
+                socket.send_fds(control, [json.dumps({"environment": environment}).encode()], fds)
+                reply = control.recv(1 << 16)
+            except TimeoutError:
+                self.close_process()
+                raise WorkerDiedError(Death(f"no answer within {timeout:g} s", "start"), True) from None
+            except OSError:
+                reply = b""
+            if reply:
+                return int(json.loads(reply)["pid"])
+            self.close_process()
+            if attempt == "again":
+                break
+        raise WorkerDiedError(Death("the process that makes workers ends as soon as it starts", "start"), False)
+
+    def wait(self, pid: int, seconds: float) -> int | None:
+        """How a worker ended (negative: by that signal), or None if that is not known within ``seconds``."""
+        if self._control is None:
+            return None
+        try:
+            self._control.settimeout(seconds + 30)
+            self._control.sendall(json.dumps({"wait": pid, "seconds": seconds}).encode())
+            status = json.loads(self._control.recv(1 << 16) or b"{}").get("status")
+        except (OSError, ValueError):
+            return None
+        return status if isinstance(status, int) else None
+
+    def close_process(self) -> None:
+        """End the nursery; living workers are not touched."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._control is not None:
+            self._control.close()
+        self._process = self._control = None
+
+    def close(self) -> None:
+        """End the nursery and remove its folder."""
+        self.close_process()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _started(self) -> socket.socket:
+        if self._control is None:
+            self._control, other = socket.socketpair()
+            with other:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "properties.nursery", str(other.fileno())],
+                    pass_fds=[other.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    cwd=self.scratch,
+                    env=nursery_environment(),
+                    start_new_session=True,
+                )
+        return self._control
 
 
 class WorkerProcess:
@@ -60,23 +142,20 @@ class WorkerProcess:
     The child has a session of its own: whatever it starts is killed with it.
     """
 
-    def __init__(self, slot_fds: list[int], build_dir: Path, scratch: Path) -> None:
+    def __init__(self, nursery: Nursery, slot_fds: list[int], environment: dict[str, str], timeout: float) -> None:
+        self._nursery = nursery
         request_end, self._requests = os.pipe()
         self._replies, reply_end = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker, see `close`
         self._buffer = b""
-        command = [sys.executable, "-m", "properties.worker", *map(str, [request_end, reply_end, *slot_fds])]
+        self._ended = False
         try:
-            self._process = subprocess.Popen(
-                command,
-                pass_fds=[request_end, reply_end, *slot_fds],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                cwd=scratch,
-                env=worker_environment(build_dir),
-                start_new_session=True,
-            )
+            self._pid = nursery.fork([request_end, reply_end, self._log.fileno(), *slot_fds], environment, timeout)
+        except WorkerDiedError:
+            for fd in (self._requests, self._replies):
+                os.close(fd)
+            self._log.close()
+            raise
         finally:
             os.close(request_end)
             os.close(reply_end)
@@ -122,9 +201,12 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker and all that it started."""
+        if self._ended:
+            return
+        self._ended = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            os.killpg(self._pid, signal.SIGKILL)
+        self._nursery.wait(self._pid, _DEATH_SECONDS)
 
     def close(self) -> None:
         """End the worker and give its pipes and log back."""
@@ -135,12 +217,10 @@ class WorkerProcess:
         self._log.close()
 
     def _post_mortem(self, during: str) -> Death:
-        try:
-            status = self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # it closed its pipe and lives on
-            self.kill()
-            return Death("closed its pipe", during, self._last_lines())
+        status = self._nursery.wait(self._pid, _DEATH_SECONDS)
         self.kill()
+        if status is None:
+            return Death("closed its pipe", during, self._last_lines())
         cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         return Death(cause, during, self._last_lines())
 

@@ -1,16 +1,13 @@
 """Run a candidate on inputs and say what was seen; survive whatever it does.
 
 A `Runner` belongs to one candidate on one target. It owns the memory of inputs and outputs, keeps a worker with the
-candidate loaded, replaces it when it dies (a spare with torch imported stands by once a first one has died), and turns
-every reply or death into an `Observation`. It judges nothing.
+candidate loaded, replaces it when it dies, and turns every reply or death into an `Observation`. It judges nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +20,7 @@ from . import protocol
 from .inputs import Input
 from .memory import MARGIN, Slot
 from .observation import Damage, Death, Observation, Outcome
-from .process import WorkerDiedError, WorkerInside, WorkerProcess
+from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import Message, Place, View
 
 #: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
@@ -70,6 +67,7 @@ class Runner:
         candidate: its file.
         init: arguments of ``ModelNew``.
         limits: time limits.
+        nursery: where its workers come from.
         cache: folder under which the candidate's extension builds lie.
         isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
         deaths: how many workers have died so far.
@@ -78,23 +76,23 @@ class Runner:
     candidate: Path
     init: tuple[object, ...]
     limits: Limits
+    nursery: Nursery
     cache: Path
     isolated: bool = True
     deaths: int = 0
     _slots: list[Slot] = field(default_factory=lambda: [Slot(), Slot()])
     _worker: WorkerProcess | WorkerInside | None = None
-    _spare: WorkerProcess | WorkerInside | None = None
-    _scratch: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="kernelproof-")))
 
     def load(self) -> LoadFailure | None:
         """Make sure that a worker has the candidate loaded; None where it has."""
         if self._worker is not None:
             return None
-        worker = self._spare or self._start()
-        self._spare = None
         request = {"op": "load", "path": str(self.candidate), "tag": self.tag, "init": list(self.init)}
         try:
-            worker.ask({"op": "ping"}, self.limits.start, "start")
+            worker = self._start()
+        except WorkerDiedError as dead:
+            return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
+        try:
             with self._build_lock():
                 reply = worker.ask(request, self.limits.build, "load")
         except WorkerDiedError as dead:
@@ -111,8 +109,6 @@ class Runner:
             worker.close()
             return _load_failure(reply)
         self._worker = worker
-        if self.deaths:
-            self._spare = self._start()
         return None
 
     def observe(self, given: Input, *, timeout: float | None = None, keep: str = "", slack: int = 0) -> Observation:
@@ -167,12 +163,8 @@ class Runner:
     def close(self) -> None:
         """End all workers and give their memory back."""
         self.renew()
-        if self._spare is not None:
-            self._spare.close()
-            self._spare = None
         for slot in self._slots:
             slot.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property
     def tag(self) -> str:
@@ -183,7 +175,8 @@ class Runner:
     def _start(self) -> WorkerProcess | WorkerInside:
         if not self.isolated:
             return WorkerInside([slot.fd for slot in self._slots])
-        return WorkerProcess([slot.fd for slot in self._slots], self._build_dir(), self._scratch)
+        environment = {"TORCH_EXTENSIONS_DIR": str(self._build_dir())}
+        return WorkerProcess(self.nursery, [slot.fd for slot in self._slots], environment, self.limits.start)
 
     def _build_dir(self) -> Path:
         folder = self.cache / "candidates" / self.tag
@@ -228,8 +221,6 @@ class Runner:
             self._worker.close()
             self._worker = None
             self.deaths += 1
-            if self._spare is None:
-                self._spare = self._start()
             outcome = Outcome.TIMED_OUT if dead.timed_out else Outcome.DIED
             return Observation(outcome, death=dead.death, seconds=time.monotonic() - began)
         return seen

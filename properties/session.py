@@ -18,6 +18,7 @@ from .findings import Finding, Kind
 from .l1_norm import L1_NORM
 from .operators import Operator
 from .options import ROOT, Options
+from .process import Nursery
 from .records import Record
 from .runner import Runner
 from .subject import FIRST_PROBE, PROMISES, Subject
@@ -84,6 +85,7 @@ class Session:
     machine: Machine
     seed: int
     operator: Operator = L1_NORM
+    nursery: Nursery = field(default_factory=Nursery)
     _subjects: dict[Seat, Subject] = field(default_factory=dict)
 
     def subject(self, seat: Seat) -> Subject:
@@ -91,7 +93,9 @@ class Session:
         if seat not in self._subjects:
             promised = frozenset((*FEATURES, *PROMISES)) if seat.shipped else frozenset[str]()
             limits, required = self.options.limits, self.options.require | promised | {"fp32"}
-            runner = Runner(seat.path, self.operator.init, limits, self.options.cache, self.options.isolated)
+            runner = Runner(
+                seat.path, self.operator.init, limits, self.nursery, self.options.cache, self.options.isolated
+            )
             self._subjects[seat] = Subject(
                 seat.path, seat.target, self.operator, seat.shipped, required, limits, runner
             )
@@ -138,6 +142,7 @@ class Session:
         for subject in self._subjects.values():
             subject.runner.close()
         self._subjects.clear()
+        self.nursery.close()
 
     def _seed(self, prop: Property) -> int:
         return zlib.crc32(f"{self.seed} {prop.name}".encode())

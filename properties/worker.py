@@ -1,6 +1,4 @@
-"""The worker: a plain child process that runs a candidate and holds no expected value.
-
-    python -m properties.worker REQUEST_FD REPLY_FD SLOT_FD...
+"""The worker: a plain child process, forked by `nursery`, that runs a candidate and holds no expected value.
 
 It reads requests (`protocol`), calls the candidate on tensors over memory that the judging process owns, copies the
 result out when asked, and says how the call ended. Whatever of torch it needs after the candidate was imported is bound
@@ -11,7 +9,6 @@ verdict lives here.
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from json import dumps, loads
@@ -51,7 +48,6 @@ class Session:
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
         operations: dict[str, Callable[[Message], Message]] = {
-            "ping": lambda _: {"outcome": "here"},
             "load": self._load,
             "call": self._call,
             "collect": self._collect,
@@ -203,7 +199,3 @@ def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> None:
             reply = (dumps(session.handle(loads(line))) + "\n").encode()
             while reply:
                 reply = reply[write(reply_fd, reply) :]
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]), [int(fd) for fd in sys.argv[3:]])

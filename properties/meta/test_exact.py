@@ -89,7 +89,7 @@ def some_result(rng: np.random.Generator, row: F64, form: Format, sums_in: Forma
     return np.asarray(result)
 
 
-@pytest.mark.parametrize("rows", [400, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [400, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_small_row_is_judged_as_rational_arithmetic_judges_it(dtype: str, rows: int) -> None:
     form, sums_in = format_of(dtype), accumulator(dtype)
