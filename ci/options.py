@@ -153,8 +153,8 @@ def parse_verify(arguments: Sequence[str], variables: Mapping[str, str], folder:
         raise Stop(
             USAGE, "--isolation=none is for debugging under pytest itself; ci/verify judges isolated candidates only"
         )
-    if given.isolation is not None:
-        parser.error(f"--isolation={given.isolation}: unknown mode")
+    if given.isolation not in (None, "process"):
+        parser.error(f"--isolation={given.isolation}: unknown mode, expected process")
     if given.workers is not None and not re.fullmatch(r"\d+|auto|logical", given.workers):
         parser.error(f"-n {given.workers}: expected a number of processes, or 'auto'")
     valued = ("target", "profile", "case", "hypothesis_seed", "call_timeout", "build_timeout")

@@ -58,7 +58,7 @@ def make_plan(caller: Caller, gpu: bool, system: str, dependencies: Sequence[str
         requirements, constraints = tuple(dependencies), ()
         what = "cuda" if gpu else "cpu"
         facts = (caller.base, gpu)
-    digest = hashlib.sha256(json.dumps([LAYOUT, caller.version, facts, sorted(dependencies)]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([LAYOUT, facts, sorted(dependencies)]).encode()).hexdigest()
     readable = re.sub(r"[^\w.+-]", "_", f"python{caller.version}-{what}")
     return Plan(
         inherits=inherits,

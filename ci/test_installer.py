@@ -59,7 +59,11 @@ def test_versions_on_offer_are_read_and_nothing_is_none() -> None:
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk is full"),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] no room, in another language",
+            "disk is full",
+        ),
+        ("error: could not write: No space left on device", "disk is full"),
         ("ERROR: No matching distribution found for ninja>=1.11", "no source on offer has ninja>=1.11"),
         (
             "NewConnectionError: Failed to establish a new connection: refused\n"

@@ -53,6 +53,10 @@ def test_every_option_reaches_pytest_as_name_and_value(folder: Path) -> None:
     assert options.offline
 
 
+def test_the_isolation_that_is_always_in_force_may_be_named(folder: Path) -> None:
+    assert parse_verify(["--isolation=process"], {}, folder) == Options()
+
+
 def test_no_option_is_no_argument(folder: Path) -> None:
     assert parse_verify([], {"HOME": "/root"}, folder) == Options()
 

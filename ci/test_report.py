@@ -33,6 +33,7 @@ def code_of(document: dict[str, object]) -> int:
         (fakes.report(ACCEPTED, failed=1), REJECTED),
         (fakes.report(NOT_JUDGED), UNAVAILABLE),
         (fakes.report(ACCEPTED, NOT_JUDGED), UNAVAILABLE),
+        (fakes.report(fakes.candidate("not-judged", cpu=fakes.target())), UNAVAILABLE),
         (fakes.report(), UNAVAILABLE),
         (fakes.report(ACCEPTED, passed=0), UNAVAILABLE),
         (fakes.report(fakes.candidate("accepted", cpu=fakes.target("not-judged"))), UNAVAILABLE),
