@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from reference.formats import FORMATS
 
-from . import comparisons, inputs, interface, judge, strategies, values
+from . import comparisons, interface, judge, strategies, values
 from .cases import Case
 from .cases import parse as _case
 from .engine import Property
 from .findings import Finding, Kind
+from .inputs import Input
 from .observation import Outcome
 from .strategies import Domain
 from .trial import StopError, Trial
@@ -23,7 +24,7 @@ from .trial import StopError, Trial
 
 def _plain(trial: Trial, case: Case) -> None:
     """One call."""
-    trial.check(inputs.build(case))
+    trial.check(trial.build(case))
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -124,6 +125,22 @@ SPECIALS = Property(
     ),
 )
 
+HUGE = Property(
+    "huge",
+    "The shipped size, more than 2^31 elements, and a row of more than 2^30 columns are right.",
+    None,
+    _plain,
+    pinned=tuple(
+        _case(line)
+        for line in (
+            "shape=32768x65535,values=positive,seed=13",
+            "shape=32769x65537,dtype=float16,values=integers,seed=13",
+            "shape=1x1073741825,dtype=float16,values=integers,seed=13",
+        )
+    ),
+    targets=("cuda",),
+)
+
 EXACT_SUMS = Property(
     "exact-sums",
     "Where every partial sum is exact in any order, the mean is right to four roundoffs.",
@@ -175,10 +192,10 @@ LAYOUTS = Property(
 
 
 def _scaled_by_two(trial: Trial, case: Case) -> None:
-    plain = inputs.build(case)
+    plain = trial.build(case)
     first = trial.check(plain)
     factor = torch.tensor(2.0, dtype=torch.float64) ** case.turn
-    second = trial.check(inputs.place(case, (plain.logical.double() * factor).to(plain.logical.dtype)))
+    second = trial.check(trial.place(case, (plain.logical.double() * factor).to(plain.logical.dtype)))
     comparisons.expect_same(trial, plain, first, second, f"its input is multiplied by 2^{case.turn}")
 
 
@@ -211,8 +228,8 @@ def _dtypes_but(name: str, domain: Domain) -> frozenset[str]:
 
 
 def _scaled(trial: Trial, case: Case) -> None:
-    plain = inputs.build(case)
-    trial.check(inputs.place(case, plain.logical * _FACTORS[case.turn % len(_FACTORS)]))
+    plain = trial.build(case)
+    trial.check(trial.place(case, plain.logical * _FACTORS[case.turn % len(_FACTORS)]))
 
 
 #: Not powers of two: the product is rounded, and the oracle judges the rounded input.
@@ -230,9 +247,9 @@ SCALE_ANY = Property(
 
 
 def _negated(trial: Trial, case: Case) -> None:
-    plain = inputs.build(case)
+    plain = trial.build(case)
     first = trial.check(plain)
-    second = trial.check(inputs.place(case, -plain.logical))
+    second = trial.check(trial.place(case, -plain.logical))
     comparisons.expect_same(trial, plain, first, -second, "its input is negated (the signs of the result aside)")
 
 
@@ -246,13 +263,13 @@ ODD = Property(
 
 
 def _isolated(trial: Trial, case: Case) -> None:
-    plain = inputs.build(case)
+    plain = trial.build(case)
     first = trial.check(plain)
     rows, what = case.shape[0], strategies.PLANTABLE[case.turn % len(strategies.PLANTABLE)]
     row = case.turn // len(strategies.PLANTABLE) % rows
     spoilt = plain.logical.clone()
     spoilt[row] = values.special(what, FORMATS[case.dtype])
-    second = trial.check(inputs.place(case, spoilt))
+    second = trial.check(trial.place(case, spoilt))
     others = torch.arange(rows) != row
     comparisons.expect_same(trial, plain, first, second, f"another row ({row}) is filled with {what}", others)
 
@@ -278,8 +295,8 @@ ISOLATED = Property(
 
 def _history(trial: Trial, case: Case) -> None:
     """Two inputs at one address; the first result is looked at only after the second call."""
-    first = inputs.build(case)
-    second = inputs.build(Case(case.shape, case.dtype, case.layout, case.values, case.seed + 1))
+    first = trial.build(case)
+    second = trial.build(Case(case.shape, case.dtype, case.layout, case.values, case.seed + 1))
     runner = trial.subject.runner
     early = trial.observe(first, keep="early")
     if early.outcome is not Outcome.RETURNED:
@@ -300,7 +317,7 @@ def _history(trial: Trial, case: Case) -> None:
     trial.check(first)
 
 
-def _explain_stale(trial: Trial, first: inputs.Input, output: torch.Tensor | None) -> None:
+def _explain_stale(trial: Trial, first: Input, output: torch.Tensor | None) -> None:
     """Say so, if what came for the second input is right for the first."""
     if output is None or trial.subject.operator.assess(first.logical, output).fault is not None:
         return
@@ -318,7 +335,7 @@ HISTORY = Property(
 
 
 def _repeated(trial: Trial, case: Case) -> None:
-    given = inputs.build(case)
+    given = trial.build(case)
     first = trial.check(given)
     for _ in range(3):
         again = trial.check(given)
@@ -361,6 +378,7 @@ CATALOGUE: dict[str, Property] = {
         EVERY_BIT,
         MANY_ROWS,
         LONG_ROWS,
+        HUGE,
         LAYOUTS,
         SCALE_TWO,
         SCALE_ANY,

@@ -25,7 +25,7 @@ from .operators import Metric, Operator
 from .profiles import Profile, hypothesis_settings
 from .strategies import Domain
 from .subject import FIRST_PROBE, Subject
-from .trial import StopError, Trial, UnsupportedError
+from .trial import NotRunError, StopError, Trial, UnsupportedError
 
 #: A hung call is recognised while shrinking after this many times the longest ordinary call, and never below
 #: `_SHORTEST_WAIT` seconds: a slow machine must not turn an honest call into a hang.
@@ -44,20 +44,22 @@ class Property:
     Attributes:
         name: short, as replay lines and reports use it.
         promise: one sentence.
-        cases: the strategy, for what a candidate supports.
+        cases: the strategy, for what a candidate supports; None where only the pinned cases are run.
         check: runs and judges one case; it raises `StopError` through `Trial.report`.
         pinned: cases that are always run.
         long: whether one example is about a million elements (its own budget of examples).
+        targets: where it can be checked.
         promised: name of `subject.PROMISES` that makes a failure reject; "" for what every candidate must keep.
         applies: whether the operator has this property.
     """
 
     name: str
     promise: str
-    cases: Callable[[Domain, Profile], SearchStrategy[Case]]
+    cases: Callable[[Domain, Profile], SearchStrategy[Case]] | None
     check: Callable[[Trial, Case], None]
     pinned: tuple[Case, ...] = ()
     long: bool = False
+    targets: tuple[str, ...] = ("cpu", "cuda")
     promised: str = ""
     applies: Callable[[Operator], bool] = lambda _: True
 
@@ -83,6 +85,7 @@ class Examination:
         case: the smallest failing case.
         worst: by metric.
         notes: with the number of cases they were made on.
+        not_run: cases that memory did not suffice for, with the words.
         reason: why it was not examined.
     """
 
@@ -95,6 +98,7 @@ class Examination:
     case: Case | None = None
     worst: dict[str, Worst] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
+    not_run: dict[str, str] = field(default_factory=dict)
     reason: str = ""
 
 
@@ -229,6 +233,10 @@ def run_case(
         prop.check(trial, case)
     except StopError:
         pass
+    except NotRunError as error:
+        if result is not None:
+            result.not_run[str(case)] = str(error)
+        return trial
     except UnsupportedError:
         if result is not None:
             result.unsupported += 1
@@ -278,6 +286,8 @@ def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None
         for name, metric in search.run(case).items():
             hypothesis.target(min(metric.value, 1e300), label=name)
 
+    if prop.cases is None:
+        return
     examples = profile.long_examples if prop.long else profile.examples
     keyed = PrefixedDatabase(database, f"{prop.name} {subject.target} {subject.path}") if database else None
     test = hypothesis.given(prop.cases(subject.domain, profile))(drawn)

@@ -47,12 +47,12 @@ class Input:
         return self.storage.numel() * self.storage.element_size()
 
 
-def build(case: Case) -> Input:
-    """The input of a case, in ordinary memory."""
-    return place(case, case_values(case))
+def build(case: Case, device: str = "cpu") -> Input:
+    """The input of a case, in memory of the judging process."""
+    return place(case, case_values(case, device))
 
 
-def case_values(case: Case) -> torch.Tensor:
+def case_values(case: Case, device: str = "cpu") -> torch.Tensor:
     """The logical values of a case: contiguous, of its shape and dtype, equal along expanded dimensions."""
     shape = list(case.shape)
     for dim in case.layout.expand:
@@ -61,14 +61,16 @@ def case_values(case: Case) -> torch.Tensor:
     for size in shape:
         numel *= size
     plants = tuple(plant for plant in case.plants if plant.index < numel)
-    filled = values.fill(tuple(shape), case.dtype, case.values, case.seed, plants)
+    filled = values.fill(tuple(shape), case.dtype, case.values, case.seed, plants, device)
     return filled.expand(case.shape).contiguous()
 
 
 def place(case: Case, logical: torch.Tensor) -> Input:
     """``logical`` laid out as the case's layout says, with canaries in every gap."""
     geometry = layouts.geometry(case.layout, case.shape)
-    storage = canaries(case.dtype, geometry.length)
+    if case.layout == layouts.CONTIGUOUS:
+        return Input(case.dtype, case.shape, geometry, False, logical.reshape(-1), logical)
+    storage = canaries(case.dtype, geometry.length, logical.device)
     if logical.numel():
         # Along an expanded dimension all elements share one place: write it once.
         index = tuple(slice(0, 1) if dim in case.layout.expand else slice(None) for dim in range(len(case.shape)))
@@ -77,11 +79,11 @@ def place(case: Case, logical: torch.Tensor) -> Input:
     return Input(case.dtype, case.shape, geometry, case.layout.negated, storage, logical)
 
 
-def canaries(dtype: str, length: int) -> torch.Tensor:
+def canaries(dtype: str, length: int, device: torch.device | str = "cpu") -> torch.Tensor:
     """``length`` elements of the dtype's canary."""
     torch_dtype: torch.dtype = getattr(torch, dtype)
     bits = _BITS_TYPE[torch_dtype.itemsize]
-    return torch.full((length,), CANARY_BITS[dtype], dtype=bits).view(torch_dtype)
+    return torch.full((length,), CANARY_BITS[dtype], dtype=bits, device=device).view(torch_dtype)
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from . import inputs
 from .cases import Case
 from .findings import Finding, Kind
 from .inputs import Input
@@ -49,7 +48,7 @@ REFUSALS = (
 def refuses(trial: Trial, case: Case) -> None:
     """The input that ``case.turn`` names is refused, its memory is untouched, and the next call is right."""
     refusal = REFUSALS[case.turn % len(REFUSALS)]
-    given = _input(refusal, case)
+    given = _input(refusal, case, trial.subject.device)
     seen = trial.observe(given)
     if seen.outcome is Outcome.RETURNED:
         trial.report(Finding(Kind.ACCEPTED_INVALID_INPUT, f"returns a result for {refusal.name}, expected an error"))
@@ -59,16 +58,16 @@ def refuses(trial: Trial, case: Case) -> None:
     if not set(seen.error.bases) & set(refusal.errors):
         wanted = " or ".join(refusal.errors)
         trial.report(Finding(Kind.WRONG_ERROR, f"answers {refusal.name} with {seen.error}, expected {wanted}"))
-    trial.check(inputs.build(Case(case.shape)))
+    trial.check(trial.build(Case(case.shape)))
 
 
-def _input(refusal: Refusal, case: Case) -> Input:
+def _input(refusal: Refusal, case: Case, device: str) -> Input:
     shape = case.shape[1:2] if refusal.one_dimensional else case.shape
     dtype: torch.dtype = getattr(torch, refusal.dtype)
     numel = 1
     for size in shape:
         numel *= size
-    values = (torch.arange(numel) % 2).to(dtype)
+    values = (torch.arange(numel, device=device) % 2).to(dtype)
     strides = (1,) if refusal.one_dimensional else (shape[1], 1)
     geometry = Geometry(strides, 0, numel)
     return Input(refusal.dtype, shape, geometry, False, values, values.reshape(shape), refusal.requires_grad)

@@ -117,6 +117,8 @@ def _death(seen: Observation) -> Finding:
     log = tuple(f"| {line}" for line in seen.death.log)
     if seen.outcome is Outcome.TIMED_OUT:
         return Finding(Kind.TIMEOUT, f"{seen.death.cause} (during {seen.death.during}); the process was killed", log)
+    if "illegal memory access" in seen.death.cause or "misaligned address" in seen.death.cause:
+        return Finding(Kind.OUT_OF_BOUNDS, f"touches memory that it must not: {seen.death.cause}", log)
     return Finding(Kind.CRASH, f"the process ended during {seen.death.during}: {seen.death.cause}", log)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +25,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 _ROWS_EXPLAINED = 16
 #: Elements looked at in all of them together.
 _ELEMENTS_EXPLAINED = 1 << 22
+#: From this many elements on several threads judge; a core does about 2^24 a second.
+_PARALLEL = 1 << 23
+_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Question 1's limit, in unit roundoffs of the storage type.
 _SCALING_LIMIT = 2.02
 #: General values are judged up to this many columns: beyond, the bound gamma(n + 1) says too little.
@@ -37,13 +42,30 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
     def fetch(rows: slice, columns: slice) -> tuple[Numbers, Numbers]:
         return _numbers(given[rows, columns]), _numbers(got[rows, columns])
 
-    rows, columns = given.shape
-    verdict = exact.judge_blocks(fetch, rows, columns, dtype)
+    verdict = _judge_in_parallel(fetch, given.shape[0], given.shape[1], dtype)
     metrics = _metrics(verdict)
     if not verdict.accepted:
         return Assessment(_fault(given, got, dtype, verdict), metrics)
     notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
     return Assessment(None, metrics, notes, _inaccurate(verdict, dtype))
+
+
+def _judge_in_parallel(fetch: exact.Fetch, rows: int, columns: int, dtype: str) -> Verdict:
+    """`exact.judge_blocks`, rows shared out among threads where there are enough elements (numpy lets them run)."""
+    workers = min(rows, _THREADS) if rows * columns >= _PARALLEL else 1
+    if workers == 1:
+        return exact.judge_blocks(fetch, rows, columns, dtype)
+    height = -(-rows // (4 * workers))
+    tops = range(0, rows, height)
+
+    def part(top: int) -> Verdict:
+        bottom = min(top + height, rows)
+        return exact.judge_blocks(
+            lambda inner, along: fetch(slice(top + inner.start, top + inner.stop), along), bottom - top, columns, dtype
+        )
+
+    with ThreadPoolExecutor(workers) as pool:
+        return Verdict.joined(list(pool.map(part, tops)))
 
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:

@@ -53,6 +53,8 @@ class Slot:
     The file only grows. ``generation`` changes with its size, which tells a worker to map it anew.
     """
 
+    handle = ""
+
     def __init__(self) -> None:
         self.fd = _anonymous_file()
         self.capacity = 0
@@ -131,6 +133,7 @@ class GuardedMap:
         self._libc = libc
         self._length = capacity + 2 * PAGE
         self.capacity = capacity
+        self.handle = ""
         self._base = self._mmap(None, self._length, PROT_NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1)
         readable = mmap.PROT_READ | mmap.PROT_WRITE
         self.address = self._mmap(self._base + PAGE, capacity, readable, mmap.MAP_SHARED | MAP_FIXED, fd)

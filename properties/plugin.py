@@ -174,7 +174,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     elif report.failed:
         tests["errors"] += 1
     if report.when == "teardown":
-        run.gathered.records += [tuple(json.loads(str(text))) for name, text in report.user_properties if name == _KEY]
+        for name, text in report.user_properties:
+            if name == _KEY:
+                _gather(run.gathered, *json.loads(str(text)))
+
+
+def _gather(gathered: Gathered, who: Record, what: Record) -> None:
+    gathered.records.append((who, what))
+    where = f"{what['name']} of {who['name']} on {who['target']}"
+    gathered.not_run += [(f"{where}, {case}", why) for case, why in what["not_run"].items()]
+    if what["outcome"] == "not-examined" and what["name"] != "contact" and who["broken"] is None:
+        gathered.not_run.append((where, what["reason"]))
 
 
 #: `pytest_runtest_logreport` is given no config: the run of this process is kept here between configure and finish.

@@ -18,12 +18,22 @@ Message = dict[str, Any]  # what json gives back: the one place where types end
 
 @dataclass(frozen=True)
 class Place:
-    """Bytes in a slot: which slot, its present size, and where in it."""
+    """Bytes in a slot.
+
+    Attributes:
+        slot: number of the slot.
+        capacity: its present size in bytes.
+        start, nbytes: where in it.
+        device: where the slot's memory is, as torch names it.
+        handle: CUDA IPC handle in hex (device memory only).
+    """
 
     slot: int
     capacity: int
     start: int
     nbytes: int
+    device: str = "cpu"
+    handle: str = ""
 
 
 @dataclass(frozen=True)

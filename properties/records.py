@@ -57,6 +57,7 @@ def property_record(subject: Subject, examination: Examination) -> Record:
             for name, worst in examination.worst.items()
         },
         "notes": dict(examination.notes),
+        "not_run": dict(examination.not_run),
         "findings": [finding_record(finding, subject, line) for finding in examination.findings],
     }
 

@@ -10,15 +10,16 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import filelock
 import torch
 
 from . import protocol
+from .device_memory import DeviceSlot
 from .inputs import Input
-from .memory import MARGIN, Slot
+from .memory import MARGIN, MARGIN_BYTE, Slot
 from .observation import Damage, Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import Message, Place, View
@@ -26,6 +27,8 @@ from .protocol import Message, Place, View
 #: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
 _POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
 _OUTPUT_SLOT = 1
+#: Bytes compared at a time.
+_COMPARED = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Runner:
         limits: time limits.
         nursery: where its workers come from.
         cache: folder under which the candidate's extension builds lie.
+        device: where inputs lie, as torch names it.
         isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
         deaths: how many workers have died so far.
     """
@@ -78,10 +82,15 @@ class Runner:
     limits: Limits
     nursery: Nursery
     cache: Path
+    device: str = "cpu"
     isolated: bool = True
     deaths: int = 0
-    _slots: list[Slot] = field(default_factory=lambda: [Slot(), Slot()])
+    _slots: list[Slot | DeviceSlot] = field(default_factory=list)
     _worker: WorkerProcess | WorkerInside | None = None
+
+    def __post_init__(self) -> None:
+        """Make the slots: one for the input, one for the output."""
+        self._slots = [Slot() if self.device == "cpu" else DeviceSlot(self.device) for _ in range(2)]
 
     def load(self) -> LoadFailure | None:
         """Make sure that a worker has the candidate loaded; None where it has."""
@@ -126,13 +135,12 @@ class Runner:
             return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
         start = self._slots[0].place(given.storage, slack)
         window = self._slots[0].window(start)
-        before = window.clone()
         view = self._view(given, start)
         request = {"op": "call", "view": protocol.to_message(view), "keep": keep, "output": None}
         if not keep:
             request["output"] = protocol.to_message(self._output_place(given))
         seen = self._ask(request, timeout or self.limits.call, given)
-        return _with_damage(seen, given, before, window)
+        return replace(seen, damage=_damage(given, window))
 
     def collect(self, kept: str, given: Input) -> Observation:
         """The values, now, of a result that the worker kept from an earlier call on ``given``."""
@@ -174,9 +182,11 @@ class Runner:
 
     def _start(self) -> WorkerProcess | WorkerInside:
         if not self.isolated:
-            return WorkerInside([slot.fd for slot in self._slots])
+            return WorkerInside([slot.fd for slot in self._slots if slot.fd >= 0])
         environment = {"TORCH_EXTENSIONS_DIR": str(self._build_dir())}
-        return WorkerProcess(self.nursery, [slot.fd for slot in self._slots], environment, self.limits.start)
+        return WorkerProcess(
+            self.nursery, [slot.fd for slot in self._slots if slot.fd >= 0], environment, self.limits.start
+        )
 
     def _build_dir(self) -> Path:
         folder = self.cache / "candidates" / self.tag
@@ -193,7 +203,8 @@ class Runner:
             yield
 
     def _view(self, given: Input, start: int) -> View:
-        place = Place(0, self._slots[0].capacity, start, given.nbytes)
+        slot = self._slots[0]
+        place = Place(0, slot.capacity, start, given.nbytes, self.device, slot.handle)
         return View(
             place,
             given.dtype,
@@ -209,7 +220,7 @@ class Runner:
         nbytes = given.logical.numel() * given.logical.element_size()
         padded = -(-nbytes // _POISON.numel()) * _POISON.numel()
         start = slot.reserve_filled(padded, _POISON)
-        return Place(_OUTPUT_SLOT, slot.capacity, start, nbytes)
+        return Place(_OUTPUT_SLOT, slot.capacity, start, nbytes, self.device, slot.handle)
 
     def _ask(self, request: Message, timeout: float, given: Input) -> Observation:
         assert self._worker is not None
@@ -228,6 +239,10 @@ class Runner:
     def _seen(self, reply: Message, request: Message, given: Input, seconds: float) -> Observation:
         try:
             if reply["outcome"] == "raised":
+                if reply.get("device_lost"):
+                    assert self._worker is not None
+                    self._worker.close()
+                    raise WorkerDiedError(Death(f"the GPU context is lost: {reply['error']['text']}", "call"), False)
                 return Observation(Outcome.RAISED, error=protocol.error_from(reply["error"]), seconds=seconds)
             meta = protocol.meta_from(reply["meta"])
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -248,18 +263,19 @@ def _load_failure(reply: Message) -> LoadFailure:
     return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
 
 
-def _with_damage(seen: Observation, given: Input, before: torch.Tensor, window: torch.Tensor) -> Observation:
-    """The observation, with what changed in the input's memory."""
-    if torch.equal(before, window):
-        return seen
-    changed = before != window
-    size = given.storage.element_size()
-    inside = torch.zeros(given.geometry.length, dtype=torch.bool)
-    view = changed[MARGIN : MARGIN + given.nbytes].view(-1, size).any(1)
-    shown = view.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
-    inside.as_strided(given.shape, given.geometry.strides, given.geometry.offset).fill_(True)
+def _damage(given: Input, window: torch.Tensor) -> Damage | None:
+    """What changed in the input's memory since it was placed; None where nothing did."""
+    before = given.storage.view(torch.uint8)
+    data = window[MARGIN : MARGIN + given.nbytes]
+    edges = (window[:MARGIN], window[MARGIN + given.nbytes :])
+    outside = sum(int((edge != MARGIN_BYTE).sum()) for edge in edges)
+    pieces = zip(data.split(_COMPARED), before.split(_COMPARED), strict=True)
+    if not outside and all(torch.equal(now, then) for now, then in pieces):
+        return None
+    changed = (data != before).view(-1, given.storage.element_size()).any(1)
+    shown = changed.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
     flat = shown.reshape(-1).nonzero()
-    hidden = changed.clone()
-    hidden[MARGIN : MARGIN + given.nbytes].view(-1, size)[inside] = False
-    damage = Damage(int(shown.sum()), int(flat[0]) if len(flat) else None, int(hidden.sum()))
-    return Observation(seen.outcome, seen.meta, seen.output, seen.error, seen.death, damage, seen.seconds)
+    inside, first = int(shown.sum()), int(flat[0]) if len(flat) else None
+    shown.fill_(False)  # what is left has changed in the gaps
+    outside += int(changed.sum()) * given.storage.element_size()
+    return Damage(inside, first, outside)

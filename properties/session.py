@@ -8,7 +8,6 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from . import engine, records
@@ -21,18 +20,18 @@ from .options import ROOT, Options
 from .process import Nursery
 from .records import Record
 from .runner import Runner
-from .subject import FIRST_PROBE, PROMISES, Subject
+from .subject import PROMISES, Subject
 from .targets import Machine
 
 #: Targets on which this version can judge.
-JUDGED_TARGETS = ("cpu",)
+JUDGED_TARGETS = ("cpu", "cuda")
 #: A candidate without a GPU to run on says so in words like these; it is then not judged, which is no rejection.
 _WANTS_GPU = re.compile(r"cuda|\bgpus?\b|nvcc|nvidia|triton", re.IGNORECASE)
 
 CONTACT = Property(
     "contact",
     "The candidate loads, builds and answers a contiguous float32 matrix.",
-    lambda *_: st.nothing(),
+    None,
     lambda *_: None,
 )
 
@@ -92,10 +91,10 @@ class Session:
         """The subject of a seat, made once."""
         if seat not in self._subjects:
             promised = frozenset((*FEATURES, *PROMISES)) if seat.shipped else frozenset[str]()
+            device = "cuda:0" if seat.target == "cuda" else "cpu"
             limits, required = self.options.limits, self.options.require | promised | {"fp32"}
-            runner = Runner(
-                seat.path, self.operator.init, limits, self.nursery, self.options.cache, self.options.isolated
-            )
+            cache, isolated = self.options.cache, self.options.isolated
+            runner = Runner(seat.path, self.operator.init, limits, self.nursery, cache, device, isolated)
             self._subjects[seat] = Subject(
                 seat.path, seat.target, self.operator, seat.shipped, required, limits, runner
             )
@@ -109,7 +108,7 @@ class Session:
             broken = subject.broken = Finding(Kind.NOT_RUN, broken.text, broken.details)
         result = Examination(CONTACT, examples=1)
         if broken is not None:
-            result.outcome, result.findings, result.case = "failed", (broken,), FIRST_PROBE
+            result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:
                 result.outcome, result.reason = "not-examined", f"needs a GPU: {broken.text}"
         elif missing := sorted(self.subject(seat).required & set(FEATURES) & set(subject.unsupported)):
@@ -125,6 +124,8 @@ class Session:
             result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
         elif not prop.applies(self.operator):
             result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
+        elif seat.target not in prop.targets:
+            result = Examination(prop, "not-examined", reason=f"it is checked on {' and '.join(prop.targets)} only")
         elif self.options.case is not None:
             result = engine.replay(subject, prop, self.options.case[1])
         else:

@@ -6,17 +6,25 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import judge
+from . import inputs, judge
 from .cases import Case
 from .findings import DEADLY, Finding
 from .inputs import Input
+from .memory import OutOfMemoryError
 from .observation import Observation
 from .operators import Metric
 from .subject import Subject
 
+#: An input from this size on may well not fit: running out of memory is then no fault of the candidate.
+_LARGE = 1 << 28
+
 
 class UnsupportedError(Exception):
     """The candidate refused the input and may do so: the case says nothing about it."""
+
+
+class NotRunError(Exception):
+    """The case needs more memory than there is: nothing is said about the candidate."""
 
 
 class StopError(Exception):
@@ -42,6 +50,21 @@ class Trial:
     metrics: dict[str, Metric] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
 
+    def build(self, case: Case) -> Input:
+        """The input of a case, on the subject's target.
+
+        Raises:
+            NotRunError: memory does not suffice.
+        """
+        try:
+            return inputs.build(case, self.subject.device)
+        except torch.OutOfMemoryError as error:
+            raise NotRunError(str(error).splitlines()[0]) from None
+
+    def place(self, case: Case, logical: torch.Tensor) -> Input:
+        """Values of the property's own, laid out as the case says."""
+        return inputs.place(case, logical)
+
     def check(self, given: Input) -> torch.Tensor:
         """Call the candidate and judge the result; returns its values.
 
@@ -55,8 +78,22 @@ class Trial:
         return seen.output
 
     def observe(self, given: Input, keep: str = "") -> Observation:
-        """Call the candidate; nothing is judged."""
-        return self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack)
+        """Call the candidate; nothing is judged.
+
+        Raises:
+            NotRunError: memory did not suffice, here or in the worker.
+        """
+        try:
+            seen = self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack)
+        except (OutOfMemoryError, torch.OutOfMemoryError) as error:
+            raise NotRunError(str(error).splitlines()[0]) from None
+        if (
+            seen.error is not None
+            and given.nbytes >= _LARGE
+            and {"OutOfMemoryError", "MemoryError"} & {*seen.error.bases}
+        ):
+            raise NotRunError(f"the candidate runs out of memory: {seen.error}")
+        return seen
 
     def verdict(self, given: Input, seen: Observation) -> None:
         """Judge an observation; raises as `check` does."""

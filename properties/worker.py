@@ -18,6 +18,7 @@ import torch
 
 from . import protocol
 from .candidate_loading import CandidateError, find_model, load_module
+from .device_memory import OpenedSlot
 from .memory import GuardedMap
 from .protocol import ErrorInfo, Message, OutputMeta, Place, View
 
@@ -32,7 +33,15 @@ _negative_view = torch._neg_view
 _empty = torch.empty
 _Tensor = torch.Tensor
 _size = torch.Tensor.size
+_synchronize = torch.cuda.synchronize
 _no_grad = torch.no_grad
+
+#: What memory holds that was handed out and never written: glibc fills it so (`process.PERTURB`), `_poison` on a GPU.
+FRESH_BYTE = 0x7F
+#: Blocks of the output's size that are filled before a call: the output itself, and a temporary or two; for an output
+#: of a GiB or more only one, which is memory enough.
+_POISONED = 3
+_LARGE = 1 << 30
 
 
 class Session:
@@ -40,7 +49,7 @@ class Session:
 
     def __init__(self, slot_fds: list[int]) -> None:
         self._fds = slot_fds
-        self._maps: dict[int, GuardedMap] = {}
+        self._maps: dict[int, GuardedMap | OpenedSlot] = {}
         self._model: Callable[..., object] | None = None
         self._path = ""
         self._kept: dict[str, object] = {}
@@ -78,15 +87,24 @@ class Session:
         assert self._model is not None, "load comes before call"
         view = protocol.view_from(request["view"])
         tensor, span = self._tensor(view)
+        on_gpu = tensor.device.type == "cuda"
+        if on_gpu:
+            _poison(view.place)
         try:
             result = self._model(tensor)
+            meta = describe_output(result, span)
+            if request["output"] is not None:
+                self._copy_out(result, meta, Place(**request["output"]), view)
+            if on_gpu:
+                _synchronize()
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
-        meta = describe_output(result, span)
-        if request["output"] is not None:
-            self._copy_out(result, meta, Place(**request["output"]), view)
+            return {
+                "outcome": "raised",
+                "error": protocol.to_message(self._describe(error)),
+                "device_lost": on_gpu and _device_lost(),
+            }
         if request["keep"]:
             self._kept[request["keep"]] = result
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
@@ -118,10 +136,14 @@ class Session:
 
     def _bytes(self, place: Place) -> torch.Tensor:
         known = self._maps.get(place.slot)
-        if known is None or known.capacity != place.capacity:
+        if known is None or known.capacity != place.capacity or known.handle != place.handle:
             if known is not None:
                 known.close()
-            known = self._maps[place.slot] = GuardedMap(self._fds[place.slot], place.capacity)
+            known = self._maps[place.slot] = (
+                OpenedSlot(place.handle, place.capacity, place.device)
+                if place.handle
+                else GuardedMap(self._fds[place.slot], place.capacity)
+            )
         return known.tensor(place.start, place.nbytes)
 
     def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:
@@ -150,6 +172,23 @@ class Session:
             half = protocol.MAX_TEXT // 2
             text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         return ErrorInfo(type(error).__name__, bases, text, where, building)
+
+
+def _poison(place: Place) -> None:
+    """Fill the blocks that torch's pool will hand out for an output of this size (on the CPU glibc does it)."""
+    count = _POISONED if place.nbytes < _LARGE else 1
+    blocks = [_empty(place.nbytes, dtype=torch.uint8, device=place.device).fill_(FRESH_BYTE) for _ in range(count)]
+    del blocks
+
+
+def _device_lost() -> bool:
+    """Whether the context is beyond use: after an illegal access every call fails."""
+    try:
+        _synchronize()
+        _empty(1, device="cuda").fill_(0).cpu()
+    except RuntimeError:
+        return True
+    return False
 
 
 def describe_output(result: object, input_span: tuple[int, int]) -> OutputMeta:
