@@ -247,7 +247,7 @@ def _environment(plan: _Plan, search_path: list[str]) -> Iterator[_LoadInline]:
     # It warns at import that a CUDA toolkit or a GPU is missing, also to those who build for the CPU.
     log.setLevel(logging.ERROR)
     try:
-        from torch.utils import cpp_extension  # noqa: PLC0415 - half a second and setuptools: only to build
+        from torch.utils import cpp_extension  # half a second and setuptools: only to build
     finally:
         log.setLevel(level)
     changes = {

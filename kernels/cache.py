@@ -33,7 +33,7 @@ _SEAL = "complete.json"
 
 
 def cache_root() -> Path:
-    """The folder for everything that may be deleted and made again: $KERNELPROOF_CACHE, else the user's cache folder."""
+    """The folder for all that may be deleted and made again: $KERNELPROOF_CACHE, else in the user's cache folder."""
     if value := os.environ.get(CACHE_VARIABLE):
         return Path(value).expanduser().absolute()
     if sys.platform == "darwin":

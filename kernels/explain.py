@@ -32,7 +32,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "install g++ (Debian and Ubuntu: apt install build-essential)",
     ),
     (
-        r"fatal error: .*\b(algorithm|cstdint|vector|cstring|atomic|string|stdlib\.h|stdio\.h|omp\.h)\b.*(No such|not found)",
+        r"fatal error: .*\b(algorithm|cstdint|vector|cstring|atomic|std(lib|io)\.h|omp\.h)\b.*(No such|not found)",
         "a header of the C++ standard library is missing",
         "install g++ and the C library's headers (Debian and Ubuntu: apt install build-essential)",
     ),
@@ -83,7 +83,7 @@ def quote_errors(output: str) -> str:
             quoted.append("... (more errors follow)")
             break
         quoted += lines[index : index + 2]
-    return "\n".join(quoted if quoted else lines[-10:])
+    return "\n".join(quoted or lines[-10:])
 
 
 def explain(output: str) -> BuildError:

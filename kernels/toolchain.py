@@ -24,6 +24,9 @@ PROBE_TIMEOUT = 30.0
 
 _INSTALL_COMPILER = "install g++ (Debian and Ubuntu: apt install build-essential; macOS: xcode-select --install)"
 
+# Where CUDA toolkits are installed; {} is torch.version.cuda.
+CUDA_HOMES = ("/usr/local/cuda-{}", "/usr/local/cuda", "/opt/cuda")
+
 # Flags that turn on what this CPU can do, in order of preference: x86 and GCC anywhere, Clang on some aarch64, none.
 _NATIVE_FLAGS: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 
@@ -95,7 +98,7 @@ def _find_program() -> str:
 
 def _openmp_flags(macros: str) -> tuple[str, ...]:
     # at::parallel_for is a header: without OpenMP in *our* compilation it runs on one thread. The runtime is not linked
-    # but found at load time in torch's own libgomp, so that there is one thread pool and torch.set_num_threads rules it.
+    # but found at load time in torch's own libgomp: there is one thread pool, and torch.set_num_threads rules it.
     # Clang would emit calls into another runtime than the one torch's Linux wheels carry: one thread there.
     if "__clang__" not in macros:
         return ("-fopenmp",)
@@ -133,7 +136,7 @@ def find_ninja() -> list[str]:
     """
     folders = [str(Path(sys.executable).parent)]
     if importlib.util.find_spec("ninja") is not None:
-        import ninja  # noqa: PLC0415 - only here, only if installed
+        import ninja
 
         folders.append(str(ninja.BIN_DIR))
     folders = [folder for folder in folders if shutil.which("ninja", path=folder)]
@@ -168,13 +171,13 @@ def _toolkit_home() -> Path:
             return home
     nvcc = shutil.which("nvcc")
     places = [Path(nvcc).resolve().parents[1]] if nvcc else []
-    places += [Path(f"/usr/local/cuda-{torch.version.cuda}"), Path("/usr/local/cuda")]
+    places += [Path(place.format(torch.version.cuda)) for place in CUDA_HOMES]
     for place in places:
         if (place / "bin" / "nvcc").exists() and (place / "include" / "cuda_runtime.h").exists():
             return place
     raise BuildError(
         "nvcc, the CUDA compiler, is missing",
-        f"install the CUDA toolkit {torch.version.cuda} (that of torch.version.cuda) and put nvcc on PATH or set CUDA_HOME",
+        f"install the CUDA toolkit {torch.version.cuda} (torch.version.cuda), put nvcc on PATH or set CUDA_HOME",
     )
 
 

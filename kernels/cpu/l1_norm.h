@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -72,6 +73,13 @@ KERNELPROOF_INLINE Scalar mean_of(Scalar sum, int64_t columns) {
   return static_cast<Scalar>(static_cast<double>(sum) / static_cast<double>(columns));
 }
 
+KERNELPROOF_INLINE F32 mean_of(F32 sum, int64_t columns) {
+  using Wide = double __attribute__((vector_size(128)));
+  return __builtin_convertvector(__builtin_convertvector(sum, Wide) / static_cast<double>(columns), F32);
+}
+
+KERNELPROOF_INLINE F64 mean_of(F64 sum, int64_t columns) { return sum / static_cast<double>(columns); }
+
 // ---- One row, its elements next to each other -----------------------------------------------------------------------
 
 template <class Type>
@@ -80,8 +88,10 @@ KERNELPROOF_INLINE typename Type::Scalar block_sum(const typename Type::Element*
   typename Type::Vector sum[groups] = {};
   int done = 0;
   for (; done + lanes <= count; done += lanes) {
+#pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) sum[g] += magnitude(Type::load(x + done + g * Type::width));
   }
+#pragma GCC unroll 8
   for (int g = 0; g < groups; ++g, done += Type::width) {
     if (done + Type::width <= count) {
       sum[g] += magnitude(Type::load(x + done));
@@ -89,7 +99,9 @@ KERNELPROOF_INLINE typename Type::Scalar block_sum(const typename Type::Element*
       sum[g] += magnitude(load_partial<Type>(x + done, count - done));
     }
   }
+#pragma GCC unroll 4
   for (int half = groups / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
     for (int g = 0; g < half; ++g) sum[g] += sum[g + half];
   }
   return lane_sum(sum[0]);
@@ -103,6 +115,13 @@ KERNELPROOF_INLINE void divide(const typename Type::Element* x, typename Type::E
   if (const int rest = static_cast<int>(count - done)) {
     store_partial<Type>(y + done, load_partial<Type>(x + done, rest) / mean, rest);
   }
+}
+
+// One row of at most one vector, in registers.
+template <class Type>
+KERNELPROOF_INLINE void short_row(const typename Type::Element* x, typename Type::Element* y, int count) {
+  const auto row = load_partial<Type>(x, count);
+  store_partial<Type>(y, row / mean_of(lane_sum(magnitude(row)), count), count);
 }
 
 // ---- One row at any stride: through a buffer of one block -----------------------------------------------------------
@@ -119,6 +138,13 @@ template <class Type>
 struct Rows {
   using Element = typename Type::Element;
   using Sum = typename Type::Scalar;
+
+  // All of a unit at once, where that is quicker than a sum and a division; false: not done.
+  static KERNELPROOF_INLINE bool whole(const Problem& p, const Element* x, Element* y) {
+    if (p.columns > Type::width || p.x_stride != 1 || p.y_stride != 1) return false;
+    short_row<Type>(x, y, static_cast<int>(p.columns));
+    return true;
+  }
 
   static Sum sum(const Problem& p, const Element* x, int64_t /*unit*/, int64_t count) {
     if (count <= block_size && p.x_stride == 1) return block_sum<Type>(x, static_cast<int>(count));
@@ -168,6 +194,8 @@ struct Tiles {
     }
   };
 
+  static KERNELPROOF_INLINE bool whole(const Problem&, const Element*, Element*) { return false; }
+
   // Calls f(group, count) for the vectors that `rows` rows fill; count < width only for the last.
   template <class F>
   static KERNELPROOF_INLINE void each_group(int rows, F f) {
@@ -192,7 +220,9 @@ struct Tiles {
     Sum lane[lanes];
     for (int64_t done = 0; done < count; done += block_size) {
       const int part = static_cast<int>(std::min<int64_t>(block_size, count - done));
-      for (auto& one : lane) one = Sum{};
+      // Lanes from `part` on hold +0, which changes no sum: those above the next power of two need not exist.
+      const int used = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(part, lanes))));
+      for (int i = 0; i < used; ++i) lane[i] = Sum{};
       for (int i = 0; i < part; ++i) {
         const Element* column = x + (done + i) * p.x_stride;
         Sum& into = lane[i % lanes];
@@ -200,7 +230,7 @@ struct Tiles {
           into.rows[g] += magnitude(load(column + g * Type::width, filled));
         });
       }
-      for (int half = lanes / 2; half > 0; half /= 2) {
+      for (int half = used / 2; half > 0; half /= 2) {
         for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];
       }
       cascade.push(lane[0]);
@@ -209,9 +239,7 @@ struct Tiles {
   }
 
   static Sum mean(Sum sum, int64_t columns) {
-    for (auto& vector : sum.rows) {
-      for (int i = 0; i < Type::width; ++i) vector[i] = mean_of<typename Type::Scalar>(vector[i], columns);
-    }
+    for (auto& vector : sum.rows) vector = mean_of(vector, columns);
     return sum;
   }
 
@@ -276,6 +304,7 @@ void run(const Problem& p, int64_t step, int threads, ParallelFor parallel_for) 
     const int64_t least = std::max<int64_t>(1, grain / (p.columns * step));
     parallel_for(0, units, least, [&](int64_t begin, int64_t end) {
       each_unit<Element>(p, step, begin, end, [&](int64_t unit, const Element* x, Element* y) {
+        if (Work::whole(p, x, y)) return;
         const Sum mean = Work::mean(Work::sum(p, x, unit, p.columns), p.columns);
         scale_backwards<Work>(p, x, y, unit, 0, chunks, mean);
       });

@@ -13,7 +13,7 @@ SOURCES = Sources(
     name="l1_norm_cpu",
     folder=Path(__file__).resolve().parent,
     cpp=("binding.cpp",),
-    headers=("l1_norm.h", "simd.h"),
+    headers=("l1_norm.h", "pages.h", "simd.h"),
 )
 
 _FIRST_CALL = threading.Lock()

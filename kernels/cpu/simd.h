@@ -208,7 +208,7 @@ struct Sixteen {
 using Half = Sixteen<widen_half, narrow_half>;
 using Bfloat = Sixteen<widen_bfloat, narrow_bfloat>;
 
-// The first `count` elements, 0 <= count < width; the other lanes are zero.
+// The first `count` elements, 0 <= count <= width; the other lanes are zero.
 template <class Type>
 KERNELPROOF_INLINE typename Type::Vector load_partial(const typename Type::Element* p, int count) {
 #if defined(KERNELPROOF_AVX512)
