@@ -17,12 +17,14 @@ from torch import nn
 from torch.autograd import forward_ad
 
 from .cpu.op import l1_norm_cpu
+from .cuda.op import l1_norm_cuda
 
 SUPPORTED_DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 # Where a tensor's device type leads. A kernel gets checked, non-empty tensors of one device and writes into the second.
 _KERNELS: Final[dict[str, Callable[[torch.Tensor, torch.Tensor], None]]] = {
     "cpu": l1_norm_cpu,
+    "cuda": l1_norm_cuda,
 }
 
 # The size of the benchmark problem: 8.6 GB of fp32.
