@@ -19,7 +19,7 @@ import hypothesis
 from hypothesis.database import ExampleDatabase
 from hypothesis.strategies import SearchStrategy
 
-from .cases import Case, features
+from .cases import DTYPE_FEATURES, Case, features
 from .findings import Finding, Kind
 from .operators import Metric, Operator
 from .profiles import Profile, hypothesis_settings
@@ -83,7 +83,7 @@ class Examination:
         unsupported: cases the candidate refused and may refuse.
         findings: of the smallest failing case.
         case: the smallest failing case.
-        worst: by metric.
+        worst: by metric and dtype, ``scaling error / u, fp32``.
         notes: with the number of cases they were made on.
         not_run: cases that memory did not suffice for, with the words.
         reason: why it was not examined.
@@ -244,9 +244,10 @@ def run_case(
     if result is not None:
         result.examples += 1
         for name, metric in trial.metrics.items():
-            known = result.worst.get(name)
+            label = f"{name}, {DTYPE_FEATURES[case.dtype]}"
+            known = result.worst.get(label)
             if known is None or metric.value > known.metric.value:
-                result.worst[name] = Worst(metric, case)
+                result.worst[label] = Worst(metric, case)
         for note in trial.notes:
             result.notes[note] = result.notes.get(note, 0) + 1
     return trial

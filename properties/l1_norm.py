@@ -13,6 +13,7 @@ import torch
 
 from reference import exact, explain
 from reference.formats import accumulator, format_of
+from reference.mean import gamma
 from reference.verdict import Reason, Tier, Verdict
 
 from .findings import Kind
@@ -43,7 +44,7 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
         return _numbers(given[rows, columns]), _numbers(got[rows, columns])
 
     verdict = _judge_in_parallel(fetch, given.shape[0], given.shape[1], dtype)
-    metrics = _metrics(verdict)
+    metrics = _metrics(verdict, dtype, given.shape[1])
     if not verdict.accepted:
         return Assessment(_fault(given, got, dtype, verdict), metrics)
     notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
@@ -77,15 +78,22 @@ def _numbers(block: torch.Tensor) -> Numbers:
     return numbers
 
 
-def _metrics(verdict: Verdict) -> dict[str, Metric]:
+def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
     ordinary = verdict.tier != Tier.SPECIAL
     if not ordinary.any():
         return {}
     scaling = np.nan_to_num(verdict.scaling[ordinary], nan=np.inf)
     mean = np.abs(verdict.mean_error_in_units[ordinary])
+    # In roundoffs only where roundoffs bound it: not where a mean is so small that its quantum does, or is rounded.
+    roundoff = accumulator(dtype).roundoff
+    by_roundoff = (verdict.allowed[ordinary] <= 1.5 * gamma(columns + 1, roundoff) + 8 * roundoff) & (
+        ~verdict.rounded_mean[ordinary]
+    )
+    error = np.where(by_roundoff, np.abs(verdict.mean_error[ordinary]) / roundoff, 0.0)
     return {
         "scaling error / u": Metric(float(scaling.max()), _SCALING_LIMIT),
         "mean error / limit": Metric(float(np.nan_to_num(mean, nan=np.inf).max()), 1.0),
+        "mean error / u": Metric(float(np.nan_to_num(error, nan=np.inf).max()), None),
     }
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import records
+from .cases import DTYPE_FEATURES
 from .options import Options
 from .records import Record
 from .targets import Machine
@@ -48,6 +49,7 @@ def text(report: Record, width: int) -> str:
     for entry in report["candidates"]:
         for target, facts in entry["targets"].items():
             console.print(_table(entry, target, facts))
+            _by_dtype(console, facts)
             _remarks(console, facts)
     for entry in report["candidates"]:
         finding = records.first_finding(entry)
@@ -79,9 +81,7 @@ def _table(entry: Record, target: str, facts: Record) -> Table:
             name, justify="right" if name in ("examples", "seconds") else "left", no_wrap=name != "worst at"
         )
     for prop in facts["properties"]:
-        worst = prop["worst"]
-        mean = worst.get("mean error / limit")
-        scaling = worst.get("scaling error / u")
+        mean, scaling = (_worst([prop], name) for name in ("mean error / limit", "scaling error / u"))
         place = (mean or scaling or {}).get("case", "")
         table.add_row(
             prop["name"],
@@ -93,6 +93,27 @@ def _table(entry: Record, target: str, facts: Record) -> Table:
             place.partition(":")[2],
         )
     return table
+
+
+def _worst(properties: list[Record], name: str, dtype: str = "") -> Record | None:
+    """The worst of a metric over properties, for one dtype or all; None where it was never taken."""
+    found = [
+        metric
+        for prop in properties
+        for label, metric in prop["worst"].items()
+        if label.startswith(f"{name}, ") and label.endswith(dtype)
+    ]
+    return max(found, key=lambda metric: float("inf") if metric["value"] is None else metric["value"], default=None)
+
+
+def _by_dtype(console: Console, facts: Record) -> None:
+    """The worst errors of each dtype over all properties."""
+    for dtype in DTYPE_FEATURES.values():
+        names = ("scaling error / u", "mean error / u", "mean error / limit")
+        worst = [_worst(facts["properties"], name, dtype) for name in names]
+        if any(worst):
+            words = ", ".join(f"{name} {_number(metric)}" for name, metric in zip(names, worst, strict=True))
+            console.print(f"  worst in {dtype}: {words}", markup=False)
 
 
 def _number(metric: Record | None) -> str:
