@@ -20,6 +20,8 @@ from reference.verdict import Reason, Verdict
 def expected(x_row: F64, dtype: str) -> F64:
     """Return the exact quotients of a row, each rounded once to the storage type.
 
+    Correctly rounded but for quotients within 2^-95 of the middle between two numbers, which may go to either.
+
     Args:
         x_row: inputs (columns,) as float64, values of the storage type widened exactly.
         dtype: name of the storage type, with or without "torch.".

@@ -102,9 +102,10 @@ def decide(means: Means, found: Scaling, storage: Format, sums_in: Format, sampl
     if torn.any():
         factor = np.where(torn, median_factor(*sample(), means), factor)
         error = np.where(torn, factor - 1.0, error)
-    factor[~finite] = np.nan
-    factor[whole == int(WholeRow.MEAN_ZERO)] = 0.0
-    factor[whole == int(WholeRow.MEAN_INFINITE)] = np.inf
+    if not ordinary.all():
+        factor[~finite] = np.nan
+        factor[whole == int(WholeRow.MEAN_ZERO)] = 0.0
+        factor[whole == int(WholeRow.MEAN_INFINITE)] = np.inf
 
     tier = np.full(finite.size, int(Tier.LIMIT), np.int8)
     tier[found.exact_sum] = Tier.EXACT_SUM
@@ -128,10 +129,9 @@ def decide(means: Means, found: Scaling, storage: Format, sums_in: Format, sampl
 
 def _needed_tolerance(found: Scaling) -> F64:
     """Return the smallest a for which some r satisfies both bounds, (low - high) / (low + high) in plain numbers."""
-    low = np.maximum(found.low, -1.0)
-    need = (low - found.high) / (2.0 + low + found.high)
+    need = (found.low - found.high) / (2.0 + found.low + found.high)
     # NaN or infinite bounds come from values out of place: no tolerance helps those.
-    return np.where(low <= found.high, 0.0, np.where(np.isfinite(need), np.maximum(need, 0.0), np.inf))
+    return np.where(found.low <= found.high, 0.0, np.where(np.isfinite(need), need, np.inf))
 
 
 def _mean_errors(found: Scaling, tolerance: float) -> tuple[F64, F64]:

@@ -255,20 +255,20 @@ class RowScaling:
             right = np.where((self._means.kind[rows] == Kind.INFINITE)[:, None], by_infinity, np.isnan(ys))
             column = right.argmin(axis=1)
             self._mark_pattern(rows, column, ~right[np.arange(rows.size), column])
-        rows = np.flatnonzero(self._mean_zero)
-        if rows.size:
+        if self._mean_zero.any():
+            rows = np.flatnonzero(self._mean_zero)
             xs, ys = x[rows], y[rows]
             pattern = np.where(xs == 0.0, np.isnan(ys), np.isinf(ys) & (differ[rows] >= 0))
             self._mean_zero[rows] = pattern.all(axis=1)
-        rows = np.flatnonzero(self._mean_infinite)
-        if rows.size:
+        if self._mean_infinite.any():
+            rows = np.flatnonzero(self._mean_infinite)
             self._mean_infinite[rows] = ((y[rows] == 0.0) & (differ[rows] >= 0)).all(axis=1)
 
     def _check_exact_sum(self, x: F64) -> None:
         for part in (x[:, :_FIRST_LOOK], x[:, _FIRST_LOOK:]):
-            rows = np.flatnonzero(self._exact_sum)
-            if rows.size == 0 or part.shape[1] == 0:
+            if part.shape[1] == 0 or not self._exact_sum.any():
                 return
+            rows = np.flatnonzero(self._exact_sum)
             values = part if rows.size == self._row.size else part[rows]
             grid = self._grid[rows, None]
             steps = values / grid
@@ -277,6 +277,8 @@ class RowScaling:
             self._exact_sum[rows] = (steps == values).all(axis=1)
 
     def _check_bits(self, x: F64, y: F64) -> None:
+        if not self._powers_of_two.any():
+            return
         rows = np.flatnonzero(self._powers_of_two & self._exact_sum & (self._bits_column < 0))
         if rows.size == 0:
             return

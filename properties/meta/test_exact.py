@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -35,7 +36,7 @@ def small_row(rng: np.random.Generator, form: Format) -> F64:
     """Return a short row of one of the families that differ in how sums, means and quotients round."""
     columns = int(rng.integers(1, 10))
     values = rng.standard_normal(columns)
-    family = rng.integers(7)
+    family = rng.integers(8)
     top = form.overflow_exponent - 1
     if family == 0:
         row = np.ldexp(values, int(rng.integers(-8, 8)))
@@ -52,6 +53,10 @@ def small_row(rng: np.random.Generator, form: Format) -> F64:
         row = np.zeros(columns)
         row[0] = np.ldexp(1.0, int(rng.integers(form.quantum_exponent, top)))
         row[1 : columns // 2] = row[0] * 2.0 ** -int(rng.integers(0, 3))
+    elif family == 6:  # quotients about the smallest normal number and below
+        row = np.ldexp(values, form.quantum_exponent + rng.integers(-2, form.precision + 4, columns))
+        row[0] = 4.0
+        row = np.ldexp(row, int(rng.integers(-2, 3)))
     else:
         row = np.where(rng.random(columns) < 0.5, 0.0, values)
     row = stored(np.where(rng.random(row.size) < 0.5, -row, row), form)
@@ -82,7 +87,9 @@ def some_result(rng: np.random.Generator, row: F64, form: Format, sums_in: Forma
         result[j] *= 1.0 + float(rng.normal()) * 4.0 * form.roundoff
         result = stored(result, form)
     elif way == 6:
-        result[int(rng.integers(row.size))] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, form.largest])
+        result[int(rng.integers(row.size))] = rng.choice(
+            [0.0, -0.0, np.inf, -np.inf, np.nan, form.largest, form.quantum]
+        )
     elif way == 7:
         result = np.copysign(rng.choice([0.0, np.inf]), row)
         result[row == 0.0] = rng.choice([0.0, np.nan])
@@ -125,12 +132,16 @@ def test_every_small_row_is_judged_as_rational_arithmetic_judges_it(dtype: str, 
 def test_expected_is_the_exact_quotient_rounded_once(dtype: str) -> None:
     form = format_of(dtype)
     rng = np.random.default_rng(21)
+    # A quotient this near to the middle between two numbers of the type may go to either.
+    near = Fraction(1, 2**95)
     for _ in range(200):
         row = small_row(rng, form)
         mean = exact_sum(row) / row.size
-        exact = np.copysign([by_fractions.rounded(Fraction(value) / mean, form) for value in row.tolist()], row)
-        np.testing.assert_array_equal(expected(row, dtype), exact)
-        np.testing.assert_array_equal(np.signbit(expected(row, dtype)), np.signbit(row))
+        got = expected(row, dtype)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(row))
+        for value, result in zip(row.tolist(), got.tolist(), strict=True):
+            quotient = Fraction(value) / mean
+            assert result in {by_fractions.rounded(quotient * (1 + side), form) for side in (-near, near)}
 
 
 def test_expected_follows_the_rules_for_special_rows() -> None:
@@ -276,6 +287,33 @@ def test_a_zero_mean_is_for_whole_rows_whose_mean_can_underflow(dtype: str) -> N
     assert not judge_rows(x * 4.0, vanished, dtype).accepted, "a mean of two quanta does not vanish"
 
 
+def test_a_sum_that_is_exact_in_any_order_has_to_reach_the_largest_number_itself() -> None:
+    x = np.full((1, 1024), 2.0**104)
+    zeros = np.zeros((1, 1024))
+    for short, exactly in ((2**8, True), (0, False)):  # S = 2^128 - short 2^104
+        x[0, 0] = (2**24 - short - 1023) * 2.0**104
+        verdict = judge_rows(x, expected(x[0], "float32")[None], "float32")
+        assert bool(verdict.tier[0] == Tier.EXACT_SUM) is exactly
+        assert verdict.accepted
+        assert judge_rows(x, zeros, "float32").accepted is not exactly
+
+
+def test_what_is_allowed_of_a_rounded_mean_is_the_storage_types_rounding() -> None:
+    x = np.zeros((1, 64))
+    x[0, 0] = 200 * 2.0**-24
+    mean = 3.125 * 2.0**-24  # a subnormal number of float16, which rounds it to 3 quanta
+    rounded = stored(x / (3 * 2.0**-24), format_of("float16"))
+    verdict = judge_rows(x, rounded, "float16")
+    assert verdict.accepted
+    assert verdict.rounded_mean.tolist() == [True]
+    assert verdict.mean_error[0] == pytest.approx(3 / 3.125 - 1, abs=2.1 * 2.0**-11)
+    assert verdict.allowed[0] == pytest.approx(2.0**-11 + 2.0**-24 / mean, rel=1e-3)
+    exact = judge_rows(x, expected(x[0], "float16")[None], "float16")
+    assert exact.rounded_mean.tolist() == [False]
+    assert exact.allowed[0] == pytest.approx(4 * 2.0**-24, rel=1e-3)
+    assert not judge_rows(x, stored(x / (5 * 2.0**-24), format_of("float16")), "float16").accepted
+
+
 def test_tiers_follow_from_the_numbers_of_the_row() -> None:
     def tier(row: list[float], dtype: str = "float32") -> Tier:
         x = np.array([row])
@@ -340,14 +378,20 @@ def test_gamma_is_the_bound_on_k_roundings_and_infinite_where_it_says_nothing() 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_million_elements_are_judged_within_a_tenth_of_a_second_each_way_up(dtype: str) -> None:
+def test_judging_costs_no_more_than_two_hundred_divisions_an_element(dtype: str) -> None:
+    def seconds(work: Callable[[], object]) -> float:
+        times = []
+        for _ in range(7):
+            start = time.thread_time()
+            work()
+            times.append(time.thread_time() - start)
+        return min(times)
+
     x = stored(np.random.default_rng(27).standard_normal((1, 1 << 20)), format_of(dtype))
     y = expected(x[0], dtype)[None]
-    for shape in ((1, 1 << 20), (1 << 8, 1 << 12)):
-        seconds = []
-        for _ in range(5):
-            start = time.perf_counter()
-            judge_rows(x.reshape(shape), y.reshape(shape), dtype)
-            seconds.append(time.perf_counter() - start)
-        # 17 to 50 ms on a 2.5 GHz core; the rest is for machines that are busy or slow.
-        assert min(seconds) < 0.2
+    block = np.ones(1 << 16)
+    division = seconds(lambda: [block / block for _ in range(16)])
+    # 25 (16- and 32-bit types) and 50 (float64) were measured: 17 and 32 ms on a 2.5 GHz core.
+    assert seconds(lambda: judge_rows(x, y, dtype)) < 200 * division
+    x, y = x.reshape(1 << 8, 1 << 12), y.reshape(1 << 8, 1 << 12)
+    assert seconds(lambda: judge_rows(x, y, dtype)) < 200 * division
