@@ -13,11 +13,10 @@
 // IEEE division has no special case, so subnormal means, means beyond 2^126, inf, NaN and rows of zeros come out as the
 // formula says. On the machines measured it costs nothing beside the memory it waits for.
 //
-// Includes nothing of torch: parallel loops come in as a function.
+// Includes nothing of torch: parallel loops come in as a function. C++17, as which older torch compiles extensions.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -117,11 +116,30 @@ KERNELPROOF_INLINE void divide(const typename Type::Element* x, typename Type::E
   }
 }
 
-// One row of at most one vector, in registers.
-template <class Type>
+// One row of at most `vectors` vectors, kept in registers between its sum and its division.
+template <class Type, int vectors>
 KERNELPROOF_INLINE void short_row(const typename Type::Element* x, typename Type::Element* y, int count) {
-  const auto row = load_partial<Type>(x, count);
-  store_partial<Type>(y, row / mean_of(lane_sum(magnitude(row)), count), count);
+  typename Type::Vector row[vectors], sum[vectors];
+  const int last = (count - 1) / Type::width * Type::width;
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) {
+    const int start = v * Type::width;
+    row[v] = start < last ? Type::load(x + start) : start == last ? load_partial<Type>(x + start, count - start)
+                                                                  : typename Type::Vector{};
+    sum[v] = magnitude(row[v]);
+  }
+#pragma GCC unroll 4
+  for (int half = vectors / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (int v = 0; v < half; ++v) sum[v] += sum[v + half];
+  }
+  const auto mean = mean_of(lane_sum(sum[0]), count);
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) {
+    const int start = v * Type::width;
+    if (start < last) Type::store(y + start, row[v] / mean);
+    if (start == last) store_partial<Type>(y + start, row[v] / mean, count - start);
+  }
 }
 
 // ---- One row at any stride: through a buffer of one block -----------------------------------------------------------
@@ -141,8 +159,9 @@ struct Rows {
 
   // All of a unit at once, where that is quicker than a sum and a division; false: not done.
   static KERNELPROOF_INLINE bool whole(const Problem& p, const Element* x, Element* y) {
-    if (p.columns > Type::width || p.x_stride != 1 || p.y_stride != 1) return false;
-    short_row<Type>(x, y, static_cast<int>(p.columns));
+    if (p.columns > lanes || p.x_stride != 1 || p.y_stride != 1) return false;
+    const int count = static_cast<int>(p.columns);
+    count <= Type::width ? short_row<Type, 1>(x, y, count) : short_row<Type, lanes / Type::width>(x, y, count);
     return true;
   }
 
@@ -221,7 +240,8 @@ struct Tiles {
     for (int64_t done = 0; done < count; done += block_size) {
       const int part = static_cast<int>(std::min<int64_t>(block_size, count - done));
       // Lanes from `part` on hold +0, which changes no sum: those above the next power of two need not exist.
-      const int used = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(part, lanes))));
+      int used = 1;
+      while (used < std::min(part, lanes)) used *= 2;
       for (int i = 0; i < used; ++i) lane[i] = Sum{};
       for (int i = 0; i < part; ++i) {
         const Element* column = x + (done + i) * p.x_stride;
