@@ -52,23 +52,21 @@ def load_module(path: Path, tag: str) -> ModuleType:
     return _execute(module_name(path, tag), path, None)
 
 
-def find_model(module: ModuleType) -> type:
-    """The candidate's ``ModelNew`` class.
+def find_model(module: ModuleType, name: str = "ModelNew") -> type:
+    """The module's model class: ``ModelNew`` in a candidate, ``Model`` in a reference.
 
     Raises:
         CandidateError: there is none.
     """
-    model = getattr(module, "ModelNew", None)
+    model = getattr(module, name, None)
     if not isinstance(model, type):
         classes = sorted(
-            name
-            for name, value in vars(module).items()
+            each
+            for each, value in vars(module).items()
             if isinstance(value, type) and value.__module__ == module.__name__
         )
         found = f"it defines {', '.join(classes)}" if classes else "it defines no class"
-        raise CandidateError(
-            "missing", f"defines no class ModelNew ({found}); rename the module under test to ModelNew"
-        )
+        raise CandidateError("missing", f"defines no class {name} ({found}); rename the module under test to {name}")
     return model
 
 

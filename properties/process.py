@@ -45,12 +45,18 @@ class WorkerDiedError(Exception):
         self.timed_out = timed_out
 
 
-def nursery_environment() -> dict[str, str]:
-    """The environment of the nursery and its workers: the caller's, less what tells a test run, plus what is needed."""
+def nursery_environment(perturb: bool = True) -> dict[str, str]:
+    """The environment of the nursery and its workers: the caller's, less what tells a test run, plus what is needed.
+
+    Args:
+        perturb: whether fresh memory is filled (`PERTURB`): not where times are taken, since filling counts as work.
+    """
     hidden = ("PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
-    environment["MALLOC_PERTURB_"] = str(PERTURB)
+    environment.pop("MALLOC_PERTURB_", None)
+    if perturb:
+        environment["MALLOC_PERTURB_"] = str(PERTURB)
     environment["PYTHONFAULTHANDLER"] = "1"
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     # ninja is a script of the environment: it is not on PATH when the environment is not activated.
@@ -61,7 +67,8 @@ def nursery_environment() -> dict[str, str]:
 class Nursery:
     """Where workers come from: see `properties.nursery`. Started when first used, again if it died."""
 
-    def __init__(self) -> None:
+    def __init__(self, perturb: bool = True) -> None:
+        self._perturb = perturb
         self.scratch = Path(tempfile.mkdtemp(prefix="kernelproof-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -130,7 +137,7 @@ class Nursery:
                     pass_fds=[other.fileno()],
                     stdin=subprocess.DEVNULL,
                     cwd=self.scratch,
-                    env=nursery_environment(),
+                    env=nursery_environment(self._perturb),
                     start_new_session=True,
                 )
         return self._control

@@ -74,6 +74,9 @@ class Runner:
         cache: folder under which the candidate's extension builds lie.
         device: where inputs lie, as torch names it.
         isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
+        model: the class in its file.
+        compile_mode: of ``torch.compile``, for the runner of a compiled peer; "" otherwise.
+        shared: another runner's slots, to be used instead of slots of its own.
         deaths: how many workers have died so far.
     """
 
@@ -84,19 +87,30 @@ class Runner:
     cache: Path
     device: str = "cpu"
     isolated: bool = True
+    model: str = "ModelNew"
+    compile_mode: str = ""
+    shared: tuple[Slot | DeviceSlot, ...] = ()
     deaths: int = 0
     _slots: list[Slot | DeviceSlot] = field(default_factory=list)
     _worker: WorkerProcess | WorkerInside | None = None
 
     def __post_init__(self) -> None:
         """Make the slots: one for the input, one for the output."""
-        self._slots = [Slot() if self.device == "cpu" else DeviceSlot(self.device) for _ in range(2)]
+        own = [Slot() if self.device == "cpu" else DeviceSlot(self.device) for _ in range(0 if self.shared else 2)]
+        self._slots = [*self.shared, *own]
 
     def load(self) -> LoadFailure | None:
         """Make sure that a worker has the candidate loaded; None where it has."""
         if self._worker is not None:
             return None
-        request = {"op": "load", "path": str(self.candidate), "tag": self.tag, "init": list(self.init)}
+        request = {
+            "op": "load",
+            "path": str(self.candidate),
+            "tag": self.tag,
+            "init": list(self.init),
+            "model": self.model,
+            "compile": self.compile_mode,
+        }
         try:
             worker = self._start()
         except WorkerDiedError as dead:
@@ -156,6 +170,21 @@ class Runner:
         }
         return self._ask(request, self.limits.call, given)
 
+    def ask(self, request: Message, timeout: float) -> Message:
+        """Ask the worker that has the candidate loaded for something that is no call.
+
+        Raises:
+            WorkerDiedError: it ended or fell silent; the next `load` starts another.
+        """
+        assert self._worker is not None, "load comes first"
+        try:
+            return self._worker.ask(request, timeout, request["op"])
+        except WorkerDiedError:
+            self._worker.close()
+            self._worker = None
+            self.deaths += 1
+            raise
+
     def forget(self) -> None:
         """Let go of all kept results."""
         if self._worker is not None:
@@ -171,8 +200,13 @@ class Runner:
     def close(self) -> None:
         """End all workers and give their memory back."""
         self.renew()
-        for slot in self._slots:
+        for slot in () if self.shared else self._slots:
             slot.close()
+
+    @property
+    def slots(self) -> tuple[Slot | DeviceSlot, ...]:
+        """Where inputs and outputs lie, in this order."""
+        return tuple(self._slots)
 
     @property
     def tag(self) -> str:

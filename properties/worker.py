@@ -21,6 +21,7 @@ from .candidate_loading import CandidateError, find_model, load_module
 from .device_memory import OpenedSlot
 from .memory import GuardedMap
 from .protocol import ErrorInfo, Message, OutputMeta, Place, View
+from .stopwatch import Stopwatch
 
 _copy = torch.Tensor.copy_
 _detach = torch.Tensor.detach
@@ -34,7 +35,11 @@ _empty = torch.empty
 _Tensor = torch.Tensor
 _size = torch.Tensor.size
 _synchronize = torch.cuda.synchronize
+_empty_cache = torch.cuda.empty_cache
+_cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 _no_grad = torch.no_grad
+_clone = torch.Tensor.clone
+_compile = torch.compile
 
 #: What memory holds that was handed out and never written: glibc fills it so (`process.PERTURB`), `_poison` on a GPU.
 FRESH_BYTE = 0x7F
@@ -53,6 +58,8 @@ class Session:
         self._model: Callable[..., object] | None = None
         self._path = ""
         self._kept: dict[str, object] = {}
+        self._compile_mode = ""
+        self._stopwatch: Stopwatch | None = None
 
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
@@ -61,6 +68,9 @@ class Session:
             "call": self._call,
             "collect": self._collect,
             "forget": self._forget,
+            "prepare": self._prepare,
+            "time": self._time,
+            "rest": self._rest,
         }
         return operations[request["op"]](request)
 
@@ -68,7 +78,7 @@ class Session:
         self._path = request["path"]
         try:
             module = load_module(Path(self._path), request["tag"])
-            model_class = find_model(module)
+            model_class = find_model(module, request["model"])
         except CandidateError as error:
             return {"outcome": "unusable", "stage": error.stage, "text": str(error)}
         except KeyboardInterrupt:
@@ -81,6 +91,7 @@ class Session:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
             return {"outcome": "raised", "stage": "init", "error": protocol.to_message(self._describe(error))}
+        self._compile_mode = request["compile"]
         return {"outcome": "loaded"}
 
     def _call(self, request: Message) -> Message:
@@ -120,11 +131,59 @@ class Session:
         self._kept.clear()
         return {"outcome": "forgotten"}
 
-    def _tensor(self, view: View) -> tuple[torch.Tensor, tuple[int, int]]:
-        """The view as an ordinary tensor (no base, storage of exactly its bytes), and its storage's addresses."""
+    def _prepare(self, request: Message) -> Message:
+        """Make a stopwatch for one input, or for that many copies of it; the first call is made, which may build."""
+        assert self._model is not None, "load comes before prepare"
+        self._rest({})
+        view = protocol.view_from(request["view"])
+        model = self._model
+        try:
+            if self._compile_mode:
+                _forget_compiled()  # dynamo stops compiling after eight shapes and runs eager without a word
+                model = _compile(model, mode=self._compile_mode, dynamic=False, fullgraph=True)
+            raw = self._bytes(view.place)
+            copies = [raw] if request["buffers"] == 1 else [_clone(raw) for _ in range(request["buffers"])]
+            self._stopwatch = Stopwatch(model, [self._tensor(view, each)[0] for each in copies])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
+        return {"outcome": "prepared", "method": self._stopwatch.method, "note": self._stopwatch.note}
+
+    def _time(self, request: Message) -> Message:
+        """Time some calls; the results of the last are kept as ``timed-0``, ``timed-1``... if that is asked for."""
+        assert self._stopwatch is not None, "prepare comes before time"
+        self._kept.clear()
+        try:
+            spent = self._stopwatch.run(request["calls"])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
+        if request["keep"]:
+            self._kept.update({f"timed-{index}": result for index, result in enumerate(self._stopwatch.results)})
+        else:
+            self._stopwatch.let_go()
+        return {"outcome": "timed", "nanoseconds": spent}
+
+    def _rest(self, _: Message) -> Message:
+        """Let go of results and inputs, and of the memory that torch's pool on a GPU holds for the next."""
+        self._kept.clear()
+        self._stopwatch = None
+        if _cuda_in_use():
+            _empty_cache()
+        return {"outcome": "resting"}
+
+    def _tensor(self, view: View, raw: torch.Tensor | None = None) -> tuple[torch.Tensor, tuple[int, int]]:
+        """The view as an ordinary tensor (no base, storage of exactly its bytes), and its storage's addresses.
+
+        Args:
+            view: what the tensor is to look like.
+            raw: the bytes that it lies over; those of the view's place where none are given.
+        """
         dtype: torch.dtype = getattr(torch, view.dtype)
-        raw = self._bytes(view.place)
-        tensor = _empty(0, dtype=dtype)
+        raw = self._bytes(view.place) if raw is None else raw
+        tensor = _empty(0, dtype=dtype, device=raw.device)
         with _no_grad():
             _new_storage_view(tensor, _storage(raw), view.offset, view.shape, view.strides)
         if view.negated:
@@ -172,6 +231,13 @@ class Session:
             half = protocol.MAX_TEXT // 2
             text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         return ErrorInfo(type(error).__name__, bases, text, where, building)
+
+
+def _forget_compiled() -> None:
+    """Drop all that dynamo compiled. Imported here, in a peer's worker alone: the import takes seconds."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
 
 
 def _poison(place: Place) -> None:
