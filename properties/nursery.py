@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import time
+import traceback
 
 from . import worker
 
@@ -56,7 +57,10 @@ def _fork(control: socket.socket, request: dict[str, dict[str, str]], fds: list[
         os.environ.update(request["environment"])
         worker.serve(requests, replies, slots)
         status = 0
+    except BaseException:  # noqa: BLE001 - whatever it is, the log is where the judging process reads it
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(status)
 
 
