@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,9 +15,11 @@ import torch
 from reference import exact, explain
 from reference.formats import accumulator, format_of
 from reference.mean import gamma
-from reference.verdict import Reason, Tier, Verdict
+from reference.verdict import Tier, Verdict, WholeRow
 
+from . import l1_words
 from .findings import Kind
+from .l1_words import Rows
 from .operators import Assessment, Fault, Metric, Operator
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -28,6 +31,8 @@ _ROWS_EXPLAINED = 16
 _ELEMENTS_EXPLAINED = 1 << 22
 #: From this many elements on several threads judge; a core does about 2^24 a second.
 _PARALLEL = 1 << 23
+#: Elements a block where threads share the work: larger than for one, so that Python's lock is rarely wanted.
+_SHARED_BLOCK = 1 << 18
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Question 1's limit, in unit roundoffs of the storage type.
 _SCALING_LIMIT = 2.02
@@ -62,7 +67,11 @@ def _judge_in_parallel(fetch: exact.Fetch, rows: int, columns: int, dtype: str) 
     def part(top: int) -> Verdict:
         bottom = min(top + height, rows)
         return exact.judge_blocks(
-            lambda inner, along: fetch(slice(top + inner.start, top + inner.stop), along), bottom - top, columns, dtype
+            lambda inner, along: fetch(slice(top + inner.start, top + inner.stop), along),
+            bottom - top,
+            columns,
+            dtype,
+            block_elements=_SHARED_BLOCK,
         )
 
     with ThreadPoolExecutor(workers) as pool:
@@ -74,7 +83,7 @@ def _rows(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _numbers(block: torch.Tensor) -> Numbers:
-    numbers: Numbers = block.to("cpu", torch.float64).numpy()
+    numbers: Numbers = block.cpu().to(torch.float64).numpy()  # narrow on the way from a GPU, wide here
     return numbers
 
 
@@ -111,18 +120,21 @@ def _fault(given: torch.Tensor, got: torch.Tensor, dtype: str, verdict: Verdict)
     columns = given.shape[1]
     chosen = wrong[: max(1, min(_ROWS_EXPLAINED, _ELEMENTS_EXPLAINED // columns))]
     x, y = _numbers(given[chosen.tolist()]), _numbers(got[chosen.tolist()])
-    reasons = [Reason(code) for code in verdict.reason[chosen]]
-    special = all(reason is Reason.SPECIAL for reason in reasons)
-    return Fault(
+    bad = np.stack([explain.offending(a, b, dtype) for a, b in zip(x, y, strict=True)])
+    expected = np.stack([explain.expected(a, dtype) for a in x])
+    # A rule for special values is broken only where one was expected: NaN in an ordinary row is a wrong value.
+    special = bool(np.all((expected[bad] == 0) | ~np.isfinite(expected[bad])))
+    fault = Fault(
         kind=Kind.WRONG_SPECIAL if special else Kind.WRONG_VALUE,
-        text=factor_words(verdict, wrong, columns, given),
+        text="",
         bad_rows=~verdict.ok,
         rows=chosen.astype(np.int64),
-        bad=np.stack([explain.offending(a, b, dtype) for a, b in zip(x, y, strict=True)]),
+        bad=bad,
         got=y,
-        expected=(expected := np.stack([explain.expected(a, dtype) for a in x])),
+        expected=expected,
         bound=_bounds(expected, verdict.allowed[chosen], dtype),
     )
+    return replace(fault, text=_words(verdict, fault, given, x))
 
 
 def _bounds(expected: Numbers, allowed: Numbers, dtype: str) -> Numbers:
@@ -134,52 +146,17 @@ def _bounds(expected: Numbers, allowed: Numbers, dtype: str) -> Numbers:
     return bounds
 
 
-def factor_words(verdict: Verdict, wrong: npt.NDArray[np.intp], columns: int, given: torch.Tensor) -> str:
-    """What the mean that the rows show is of the exact one, in the words of the fault that makes it."""
-    factors = verdict.factor[wrong]
-    consistent = np.isin(verdict.reason[wrong], (Reason.MEAN, Reason.BITS))
-    if not consistent.all():
+def _words(verdict: Verdict, fault: Fault, given: torch.Tensor, x: Numbers) -> str:
+    """What was done instead, as far as it can be told."""
+    if fault.kind is Kind.WRONG_SPECIAL:
+        return l1_words.special_row(x[0], fault.got[0], fault.expected[0], fault.bad[0])
+    factor = np.where(verdict.whole_row[fault.rows] == WholeRow.NO, verdict.factor[fault.rows], np.nan)
+    if not np.isfinite(factor).all() or given.numel() > _ELEMENTS_EXPLAINED:
         return ""
-    low, high = float(factors.min()), float(factors.max())
-    if not np.isfinite([low, high]).all() or low <= 0:
-        return ""
-    if high / low - 1 < 1e-4:
-        return _one_factor(float(np.median(factors)), columns)
-    epsilon = _epsilon(verdict, wrong, given)
-    if epsilon:
-        return epsilon
-    return (
-        f"each row is divided by one number, but not by its mean: that number is {low:.6g} to {high:.6g} times the mean"
-    )
-
-
-def _one_factor(factor: float, columns: int) -> str:
-    size = "small" if factor > 1 else "large"
-    ratio = factor if factor > 1 else 1 / factor
-    exactly = f"every value is too {size} by exactly the factor"
-    if columns > 1 and abs(factor / columns - 1) < 1e-4:
-        return f"{exactly} {columns} = columns: the sum was used where the mean belongs"
-    for delta in (1, -1):
-        if columns + delta > 0 and abs(factor * (columns + delta) / columns - 1) < 0.1 / columns:
-            fraction = f"{max(columns, columns + delta)}/{min(columns, columns + delta)}"
-            return f"{exactly} {fraction}: the sum was divided by columns {delta:+d}"
-    padded = columns / factor
-    if abs(padded - round(padded)) < 0.05 and round(padded) != columns and round(padded) % 8 == 0:
-        return f"{exactly} {ratio:.6g}: the sum was divided by {round(padded)}, not by the {columns} columns"
-    if abs(ratio - round(ratio)) < 1e-4 * ratio:
-        return f"{exactly} {round(ratio)}"
-    return f"every value is too {size} by the factor {ratio:.9g}"
-
-
-def _epsilon(verdict: Verdict, wrong: npt.NDArray[np.intp], given: torch.Tensor) -> str:
-    """Whether the numbers are the means plus one constant."""
-    rows = wrong[:64]
-    means = np.array([np.abs(_numbers(given[int(row)])).mean() for row in rows])
-    added = (verdict.factor[rows] - 1) * means
-    middle = float(np.median(added))
-    if len(rows) and middle > 0 and np.all(np.abs(added / middle - 1) < 0.02):
-        return f"each row is divided by its mean plus about {middle:.3g}: an epsilon was added"
-    return ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.abs(_numbers(given)).mean(1)
+    roundoff = format_of(str(given.dtype)).roundoff
+    return l1_words.divisor(Rows(x, fault.got, factor, fault.rows, means, fault.bad_rows, roundoff))
 
 
 L1_NORM = Operator(
