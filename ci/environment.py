@@ -263,10 +263,11 @@ class Setup:
 
     def _install_needed(self, pip: Pip) -> None:
         requirements = list(self.plan.requirements)
-        if self.plan.find_cpu_torch:
-            requirements = [*self._choose_cpu_torch(pip), *(r for r in requirements if distribution(r) != "torch")]
-            self.say(f"installing {requirements[0]} and what else is needed")
         try:
+            if self.plan.find_cpu_torch:
+                others = [each for each in requirements if distribution(each) != "torch"]
+                requirements = [self._choose_cpu_torch(pip), *others]
+                self.say(f"installing {requirements[0]} and what else is needed")
             pip.install(requirements, self._constraints())
         except Stop as stop:
             if not self.offline:
@@ -276,7 +277,7 @@ class Setup:
                 UNAVAILABLE, f"{lacking or stop.line}: missing, and --offline downloads nothing; {how_to_bring()}"
             ) from stop
 
-    def _choose_cpu_torch(self, pip: Pip) -> list[str]:
+    def _choose_cpu_torch(self, pip: Pip) -> str:
         """The requirement for a CPU build of torch.
 
         Raises:
@@ -289,7 +290,7 @@ class Setup:
             resolved = pip.resolve([candidate, *self.plan.requirements], None, self.folder / "resolved.json")
             chosen, reason = judge_resolution(candidate, resolved)
             if chosen is not None:
-                return [chosen]
+                return chosen
             reasons.append(reason)
         raise Stop(
             UNAVAILABLE,

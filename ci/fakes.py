@@ -3,6 +3,7 @@
 Promise: everything is made in the folder that the test gives; nothing here needs a network or a real torch.
 """
 
+import functools
 import importlib.util
 import json
 import os
@@ -76,15 +77,26 @@ def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = 
 
 
 def make_caller(folder: Path, packages: Mapping[str, str]) -> Path:
-    """A venv with these distributions and, by a link, the running interpreter's pip; returns its python."""
+    """A venv with these distributions and, by a link, a pip of this machine if there is one; returns its python."""
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     site = site_of(folder)
     for name, version in packages.items():
         put_package(site, name, version)
+    pip = pip_here()
+    if pip is not None:
+        (site / "pip").symlink_to(pip)
+    return folder / "bin" / "python"
+
+
+@functools.cache
+def pip_here() -> Path | None:
+    """The folder of the pip of the running interpreter, or of the one that its venv was made from."""
     spec = importlib.util.find_spec("pip")
     if spec is not None and spec.origin is not None:
-        (site / "pip").symlink_to(Path(spec.origin).parent)
-    return folder / "bin" / "python"
+        return Path(spec.origin).parent
+    base = f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
+    status, out, _ = run([base, "-c", "import pip; print(pip.__file__)"], sealed_variables())
+    return None if status else Path(out.strip()).parent
 
 
 def site_of(environment: Path) -> Path:

@@ -20,7 +20,8 @@ INSTALL_TIMEOUT = 2400
 # Seconds. A resolution of torch with all it needs took 4 to 27 s here.
 RESOLVE_TIMEOUT = 180
 # Bytes. CPU builds of torch are wheels of up to 250 MB, CUDA builds begin at 500 MB. A source that offers neither
-# metadata files nor range requests makes a dry run fetch whole wheels; this stops it at the first large one.
+# metadata files nor range requests makes a dry run fetch whole wheels; this stops it at the first large one. (With
+# range requests pip reserves a file of the wheel's full size and stops as early.)
 LARGEST_RESOLVED_FILE = 400 * 10**6
 # Distribution names that only a build of torch for an accelerator brings on Linux.
 ACCELERATOR = re.compile(r"^(nvidia|cuda|pytorch-triton|triton|rocm|intel-sycl|onemkl-sycl)([-_.]|$)", re.IGNORECASE)
@@ -93,6 +94,8 @@ def explain(output: str) -> str:
     """Why pip failed, in a few words, read off its output."""
     if "No space left on device" in output or "Errno 28" in output:
         return "the disk is full"
+    if "File too large" in output or "Errno 27" in output:
+        return f"brings a file of more than {LARGEST_RESOLVED_FILE // 10**6} MB, as CUDA builds do"
     missing = re.findall(r"No matching distribution found for ([^\n(]+)", output)
     unreachable = re.search(
         r"Failed to establish a new connection|Name or service not known|ConnectTimeout|"
@@ -103,7 +106,8 @@ def explain(output: str) -> str:
         return f"no package source can be reached{f' (needed: {missing[-1].strip()})' if missing else ''}"
     if missing:
         return f"no source on offer has {missing[-1].strip()}"
-    errors = re.findall(r"^(?:ERROR|error): (.+)$", output, re.MULTILINE)
+    # ResolutionImpossible is a pointer to pip's documentation; the line before it says what conflicts.
+    errors = re.findall(r"^(?:ERROR|error): (?!ResolutionImpossible)(.+)$", output, re.MULTILINE)
     return errors[-1].strip() if errors else "pip gave no reason"
 
 

@@ -63,6 +63,7 @@ def test_versions_on_offer_are_read_and_nothing_is_none() -> None:
             "ERROR: Could not install packages due to an OSError: [Errno 28] no room, in another language",
             "disk is full",
         ),
+        ("ERROR: Could not install packages due to an OSError: [Errno 27] File too large", "as CUDA builds do"),
         ("error: could not write: No space left on device", "disk is full"),
         ("ERROR: No matching distribution found for ninja>=1.11", "no source on offer has ninja>=1.11"),
         (
@@ -70,6 +71,7 @@ def test_versions_on_offer_are_read_and_nothing_is_none() -> None:
             "ERROR: No matching distribution found for rich>=13.9 (from versions: none)",
             "no package source can be reached (needed: rich>=13.9)",
         ),
+        ("ERROR: Cannot install a and b.\nERROR: ResolutionImpossible: for help visit x", "Cannot install a and b."),
         ("ERROR: first\nERROR: last words\nmore", "last words"),
         ("killed", "gave no reason"),
     ],
