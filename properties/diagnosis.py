@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from .inputs import Input
 from .operators import Fault
 
 Mask = npt.NDArray[np.bool_]
 
+#: Types that hold less than a type, the smallest first: what arithmetic may have gone through.
+_NARROWER = {
+    "float64": ("bfloat16", "float16", "float32"),
+    "float32": ("bfloat16", "float16"),
+    "float16": (),
+    "bfloat16": (),
+}
+#: Values that must all lie in the smaller type before it is named: by chance, one float32 in 2^13 is a float16.
+_MANY = 4
+#: Ratios that differ by less are taken for one: float16 values of one true ratio differ by 2^-10 and more.
+_ONE_RATIO = 2e-3
+
 
 def describe(given: Input, fault: Fault) -> str:
     """All phrases that apply, most telling first, joined by ``; ``."""
-    phrases = [where_in_rows(fault.bad), what_instead(given, fault), which_rows(given, fault.bad_rows)]
+    # Where the operator itself names the cause, what stands in single elements only follows from it.
+    instead = "" if fault.text else what_instead(given, fault)
+    phrases = [where_in_rows(fault.bad), instead, which_rows(given, fault.bad_rows)]
     return "; ".join(phrase for phrase in phrases if phrase)
 
 
@@ -54,7 +69,7 @@ def what_instead(given: Input, fault: Fault) -> str:
     if len(got) == 0:
         return ""
     given_values = _given_rows(given, fault)[fault.bad]
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         if np.all(got == 0):
             return "zeros stand there"
         if np.array_equal(got, given_values, equal_nan=True):
@@ -67,6 +82,28 @@ def what_instead(given: Input, fault: Fault) -> str:
             return f"{got[0]:g} stands there everywhere"
         if np.allclose(got, -expected, rtol=1e-2, atol=0):
             return "the sign is wrong"
+        return _ratio(got, expected, fault.bad) or narrower(got, given.dtype)
+
+
+def narrower(got: npt.NDArray[np.float64], dtype: str) -> str:
+    """Which smaller type holds all of these values: the arithmetic, or the result, went through it."""
+    if len(got) < _MANY or not np.isfinite(got).all():
+        return ""
+    for name in _NARROWER[dtype]:
+        rounded = torch.from_numpy(got.copy()).to(getattr(torch, name)).double().numpy()
+        if np.array_equal(rounded, got):
+            return f"every wrong value is a {name} number: the result went through that type"
+    return ""
+
+
+def _ratio(got: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], bad: Mask) -> str:
+    """The one factor by which the wrong elements are off, where the others in their rows are right."""
+    if bad.all(axis=1).any() or not np.isfinite(got).all() or not (expected != 0).all():
+        return ""
+    ratios = got / expected
+    middle = float(np.median(ratios))
+    if len(got) > 1 and np.all(np.abs(ratios / middle - 1) < _ONE_RATIO):
+        return f"they are {middle:.6g} times what they should be"
     return ""
 
 

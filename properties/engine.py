@@ -33,6 +33,10 @@ HANG_FACTOR = 50
 _SHORTEST_WAIT = 2.0
 #: Bytes between an input and the forbidden page when a crash is tried again: what survives this read past its input.
 _SLACK = 1 << 20
+#: Findings whose words come from values, and rows and columns of a case that tells their cause: see `telling`.
+_TOLD_BY_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_SPECIAL, Kind.NOT_WRITTEN)
+_TELLING = (5, 301)
+_MOST_TELLING = 1 << 17
 _HUNG_PROPERTIES = 2
 _DEAD_PROPERTIES = 3
 
@@ -179,7 +183,7 @@ class Search:
                 )
                 for finding in self._failed[chosen]
             )
-        result.findings, result.case, result.outcome = findings, chosen, "failed"
+        result.findings, result.case, result.outcome = self._in_telling_words(chosen, findings), chosen, "failed"
         promised = result.property.promised
         if promised and promised not in self.subject.required:
             result.outcome = "reported"
@@ -188,6 +192,18 @@ class Search:
         if self._deaths:
             self.subject.died.append(result.property.name)
         return result
+
+    def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """The findings, in the words of a larger case that fails in the same way: one column tells no cause."""
+        kind = findings[0].kind
+        if kind not in _TOLD_BY_VALUES:
+            return findings
+        for larger in telling(case):
+            trial = run_case(self.subject, self.result.property, larger)
+            if trial.findings and trial.findings[0].kind is kind:
+                details = (*findings[0].details, f"in words for a larger case that fails, too: {larger}")
+                return (replace(findings[0], text=trial.findings[0].text, details=details), *findings[1:])
+        return findings
 
     def _spent(self) -> bool:
         if self._first is None:
@@ -318,6 +334,22 @@ def size(case: Case) -> tuple[int, int, int, str]:
     """What makes a case small: few elements, a plain layout, a short line."""
     line = str(case)
     return (case.numel, len(str(case.layout)), len(line), line)
+
+
+def telling(case: Case) -> list[Case]:
+    """Larger cases of the same dtype and layout whose failure says more than that of a case of few elements.
+
+    Their rows are of no round length, start at every 16-byte phase and have means of their own.
+    """
+    rows, columns = _TELLING
+    if case.numel == 0 or (case.shape[0] >= rows and case.columns >= columns):
+        return []
+    columns = max(columns, case.columns)
+    if rows * columns * (case.numel // (case.shape[0] * case.columns)) > _MOST_TELLING:
+        return []
+    larger = replace(case, shape=(rows, columns, *case.shape[2:]))
+    recipes = dict.fromkeys(("signed", case.values, "row-scales"))
+    return [replace(larger, values=recipe) for recipe in recipes]
 
 
 def _supported(subject: Subject, case: Case) -> bool:

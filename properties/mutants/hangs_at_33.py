@@ -3,6 +3,7 @@
 Seen: https://github.com/ROCm/aotriton/pull/223
 Target: any
 Found as: timeout
+Limits: build 4 s, call 2 s
 """
 
 import torch
