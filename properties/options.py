@@ -16,9 +16,12 @@ from .cases import Case, parse
 from .engine import Property
 from .runner import Limits
 from .subject import REQUIRABLE
+from .timing import COMPILE, EAGER
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ("cpu", "cuda")
+#: What a benchmark can time beside the copy.
+PEERS = (EAGER, COMPILE)
 
 
 class UsageError(Exception):
@@ -76,6 +79,12 @@ OPTIONS = (
     Option("--call-timeout", "SECONDS", "longest time of one call of the candidate", "20"),
     Option("--build-timeout", "SECONDS", "longest time to load and build, and for a first call of a kind", "120"),
     Option("--cache-dir", "FOLDER", "where extensions are built and kept; default: the user's cache folder"),
+    Option(
+        "--peers",
+        "NAME,...",
+        "what a benchmark times beside the copy: eager, compile (on cuda only: its tuning takes seconds a shape)",
+        "eager,compile",
+    ),
     Option("--isolation", "MODE", "process, or none to run the candidate inside pytest, for debugging only", "process"),
 )
 
@@ -95,6 +104,7 @@ class Options:
     limits: Limits
     cache: Path
     isolated: bool
+    peers: tuple[str, ...]
 
 
 def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path, shipped: Path) -> Options:
@@ -135,6 +145,11 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
         ),
         cache=cache_folder(one("cache_dir"), environ, start),
         isolated=_choice("--isolation", one("isolation"), ("process", "none")) == "process",
+        peers=tuple(
+            dict.fromkeys(
+                _choice("--peers", name, PEERS) for name in (part.strip() for part in one("peers").split(",")) if name
+            )
+        ),
     )
 
 

@@ -204,6 +204,11 @@ class Runner:
             slot.close()
 
     @property
+    def loaded(self) -> bool:
+        """Whether a worker has the candidate loaded."""
+        return self._worker is not None
+
+    @property
     def slots(self) -> tuple[Slot | DeviceSlot, ...]:
         """Where inputs and outputs lie, in this order."""
         return tuple(self._slots)

@@ -1,0 +1,48 @@
+"""The GPU beside which a time is to be read: name, driver, clocks, and what its memory can do. Nothing is ever set."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+
+import torch
+
+from .timing import Bus
+
+#: Numbers of cuDeviceGetAttribute: memory clock in kHz, width of the memory bus in bits, bytes of L2 cache.
+_MEMORY_CLOCK, _BUS_WIDTH, _L2_BYTES = 36, 37, 38
+
+
+def bus(device: int = 0) -> Bus:
+    """The card's memory: two transfers a clock, over the whole width of its bus."""
+    clock, width = _attribute(device, _MEMORY_CLOCK), _attribute(device, _BUS_WIDTH)
+    return Bus(clock * 1e3 * 2 * width / 8, _attribute(device, _L2_BYTES))
+
+
+def clocks(device: int = 0) -> dict[str, int]:
+    """Clocks of this moment and the highest ones, in MHz; empty where nvidia-ml-py or the driver does not tell."""
+    try:
+        import pynvml
+    except ImportError:
+        return {}
+    found: dict[str, int] = {}
+    with contextlib.suppress(pynvml.NVMLError, AttributeError):
+        pynvml.nvmlInit()
+        try:
+            uuid = torch.cuda.get_device_properties(device).uuid
+            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+            for name, kind in (("sm", pynvml.NVML_CLOCK_SM), ("memory", pynvml.NVML_CLOCK_MEM)):
+                found[f"{name}_mhz"] = int(pynvml.nvmlDeviceGetClockInfo(handle, kind))
+                found[f"{name}_max_mhz"] = int(pynvml.nvmlDeviceGetMaxClockInfo(handle, kind))
+        finally:
+            pynvml.nvmlShutdown()
+    return found
+
+
+def _attribute(device: int, number: int) -> int:
+    """A fact of the driver, or 0 where it does not tell."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    handle, value = ctypes.c_int(), ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(handle), device):
+        return 0
+    return 0 if driver.cuDeviceGetAttribute(ctypes.byref(value), number, handle) else value.value

@@ -1,0 +1,119 @@
+"""The input of a benchmark and the result that is looked at, in slots that every contestant's worker sees.
+
+The input's values are those of one tile, repeated along dimension 0: no kernel's speed depends on them, and an input of
+many GiB is made in the time of a small one. The judging process keeps the tile, so it needs no second copy of the input
+to tell whether a result is right and whether the input is as it was.
+"""
+
+from __future__ import annotations
+
+import random
+
+import torch
+
+from . import layouts, timing
+from .cases import Case
+from .device_memory import DeviceSlot, IpcError
+from .inputs import bits
+from .memory import OutOfMemoryError, Slot, available_bytes
+from .operators import Operator
+from .protocol import Place, View
+from .values import fill
+
+#: Elements of the tile: on a CPU half a second's work, on a GPU a moment's.
+_TILE = {"cpu": 1 << 22, "cuda": 1 << 26}
+#: Elements of a result that are judged: one or two seconds on two cores.
+_JUDGED = 1 << 25
+#: What the bytes of the output slot are before a worker copies a result there: a NaN in every format.
+_UNWRITTEN = torch.full((8,), 0xFF, dtype=torch.uint8)
+_ZEROS = torch.zeros(8, dtype=torch.uint8)
+#: Memory in units of the input: both slots, the candidate's result, and eager's result and temporary. On a CPU that is
+#: all at once; the pools of the other contestants on a GPU hold a result each.
+_UNITS = {"cpu": 5, "cuda": 7}
+#: How the message starts where it is the machine that lacks something.
+NOT_RUN = "not run: "
+#: Bytes besides: on a GPU a context in each worker.
+_BESIDES = {"cpu": 0, "cuda": 3 << 30}
+
+
+class NotMeasuredError(Exception):
+    """There is no figure; the message says why."""
+
+
+class TimedInput:
+    """One case's input and output place.
+
+    Attributes:
+        nbytes: of the input, and of a result.
+        view: the input, as workers are told of it.
+        output: where a worker is to copy a result.
+    """
+
+    def __init__(self, case: Case, slots: tuple[Slot | DeviceSlot, ...], device: str) -> None:
+        """Make the input.
+
+        Raises:
+            NotMeasuredError: the memory does not suffice; it says how much is needed.
+        """
+        self._case, self._device = case, device
+        self._dtype: torch.dtype = getattr(torch, case.dtype)
+        self._slab = case.numel // case.shape[0]
+        self.nbytes = case.numel * self._dtype.itemsize
+        kind = torch.device(device).type
+        needed, free = _UNITS[kind] * self.nbytes + _BESIDES[kind], _free(kind, slots)
+        if free is not None and needed > free:
+            raise NotMeasuredError(f"{NOT_RUN}needs {needed / 2**30:.1f} GiB, have {free / 2**30:.1f} GiB")
+        height = min(max(1, _TILE[kind] // self._slab), case.shape[0])
+        try:
+            self._tile = fill((height, *case.shape[1:]), case.dtype, case.values, case.seed, device=device)
+            self.view = self._place(slots[0])
+            start = slots[1].reserve_filled(_padded(self.nbytes), _UNWRITTEN)
+        except (OutOfMemoryError, torch.OutOfMemoryError, IpcError) as error:
+            raise NotMeasuredError(f"{NOT_RUN}{str(error).splitlines()[0]}") from None
+        self.output = Place(1, slots[1].capacity, start, self.nbytes, device, slots[1].handle)
+        self._result = slots[1].data(start, self.nbytes).view(self._dtype).view(case.shape)
+
+    def judge(self, operator: Operator, chooser: random.Random) -> tuple[str, int]:
+        """Look at the result in the output place: all of it, or random slices along dimension 0.
+
+        Returns:
+            What is wrong with it, or with the input after it ("" where nothing is), and the number of elements judged.
+        """
+        judged = 0
+        for part in timing.blocks(self._case.shape[0], max(1, _JUDGED // self._slab), chooser):
+            where = f"[{part.start}:{part.stop}]"
+            given = self._tile[torch.arange(part.start, part.stop, device=self._tile.device) % len(self._tile)]
+            if not torch.equal(bits(self._input[part].contiguous()), bits(given)):
+                return f"the timed calls changed their input in x{where}", judged
+            fault = operator.assess(given, self._result[part].clone()).fault
+            if fault is not None:
+                return f"{fault.kind} in y{where}" + (f": {fault.text}" if fault.text else ""), judged
+            judged += given.numel()
+        return "", judged
+
+    def _place(self, slot: Slot | DeviceSlot) -> View:
+        case = self._case
+        geometry = layouts.geometry(case.layout, case.shape)
+        nbytes = geometry.length * self._dtype.itemsize
+        start = slot.reserve_filled(_padded(nbytes), _ZEROS)
+        storage = slot.data(start, nbytes).view(self._dtype)
+        first = storage.storage_offset() + geometry.offset  # as_strided counts from the start of the slot
+        self._input = storage.as_strided(case.shape, geometry.strides, first)
+        for part in self._input.split(len(self._tile)):
+            part.copy_(self._tile[: len(part)])
+        if self._input.is_cuda:
+            torch.cuda.synchronize()
+        place = Place(0, slot.capacity, start, nbytes, self._device, slot.handle)
+        return View(place, case.dtype, case.shape, geometry.strides, geometry.offset)
+
+
+def _free(kind: str, slots: tuple[Slot | DeviceSlot, ...]) -> int | None:
+    """Bytes that can be had, those of the slots among them; None where that is not known."""
+    if kind == "cuda":
+        return torch.cuda.mem_get_info()[0] + sum(slot.capacity for slot in slots)
+    return available_bytes()
+
+
+def _padded(nbytes: int) -> int:
+    """A multiple of 8 bytes: slots are filled with a pattern of that size."""
+    return -(-nbytes // 8) * 8
