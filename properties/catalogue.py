@@ -312,7 +312,9 @@ def _history(trial: Trial, case: Case) -> None:
     said = judge.judge(first, kept, trial.subject.operator, trial.subject.required)
     if said.findings:
         trial.check(first)
-        text = f"an earlier result is no longer right after a later call ({said.findings[0].text})"
+        text = "an earlier result is no longer right after a later call"
+        if kept.output is not None and trial.subject.operator.assess(second.logical, kept.output).fault is None:
+            text = "an earlier result holds that of a later call: both lie in the same memory"
         trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
     trial.check(first)
 

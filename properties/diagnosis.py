@@ -24,8 +24,8 @@ _NARROWER = {
 }
 #: Values that must all lie in the smaller type before it is named: by chance, one float32 in 2^13 is a float16.
 _MANY = 4
-#: Ratios that differ by less are taken for one: float16 values of one true ratio differ by 2^-10 and more.
-_ONE_RATIO = 2e-3
+#: Roundings by which two values of one true ratio to what is expected may differ, in units of 2 u_out.
+_ROUNDINGS = 4
 
 
 def describe(given: Input, fault: Fault) -> str:
@@ -75,14 +75,15 @@ def what_instead(given: Input, fault: Fault) -> str:
         if np.array_equal(got, given_values, equal_nan=True):
             return "the input itself stands there"
         if np.all(np.isnan(got)):
-            return "NaN stands there"
+            gaps = given.geometry.length > given.logical.numel() and not given.logical.isnan().any()
+            return "NaN stands there" + (", as where elements outside the view were read" if gaps else "")
         if np.all(np.isinf(got)):
             return "infinities stand there"
         if len(got) > 1 and np.all(got == got[0]):
             return f"{got[0]:g} stands there everywhere"
         if np.allclose(got, -expected, rtol=1e-2, atol=0):
             return "the sign is wrong"
-        return _ratio(got, expected, fault.bad) or narrower(got, given.dtype)
+        return narrower(got, given.dtype) or _ratio(got, expected, fault.bad, torch.finfo(given.logical.dtype).eps)
 
 
 def narrower(got: npt.NDArray[np.float64], dtype: str) -> str:
@@ -96,13 +97,14 @@ def narrower(got: npt.NDArray[np.float64], dtype: str) -> str:
     return ""
 
 
-def _ratio(got: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], bad: Mask) -> str:
+def _ratio(got: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], bad: Mask, eps: float) -> str:
     """The one factor by which the wrong elements are off, where the others in their rows are right."""
-    if bad.all(axis=1).any() or not np.isfinite(got).all() or not (expected != 0).all():
+    if len(got) < 2 or bad.all(axis=1).any() or not np.isfinite(got).all() or not (expected != 0).all():
         return ""
     ratios = got / expected
     middle = float(np.median(ratios))
-    if len(got) > 1 and np.all(np.abs(ratios / middle - 1) < _ONE_RATIO):
+    spread = float(np.abs(ratios / middle - 1).max())
+    if spread <= _ROUNDINGS * eps and spread < abs(middle - 1) / 4:
         return f"they are {middle:.6g} times what they should be"
     return ""
 

@@ -3,6 +3,7 @@
 Hypothesis draws and shrinks; what is ours here is what a foreign, possibly deadly program asks for on top:
 
 - a failing case is remembered, so a result that changes between calls cannot confuse the search;
+- a failing case is first reduced by bisection (`reduction`), then Hypothesis shrinks what it drew;
 - looking for a smaller case ends after a budget of time and of dead workers;
 - once a call has hung, the search waits only `HANG_FACTOR` times as long as an ordinary call took;
 - the case that is reported is run once more in a fresh worker, with the full time limit;
@@ -20,9 +21,10 @@ from hypothesis.database import ExampleDatabase
 from hypothesis.strategies import SearchStrategy
 
 from .cases import DTYPE_FEATURES, Case, features
-from .findings import Finding, Kind
+from .findings import DEADLY, Finding, Kind
 from .operators import Metric, Operator
 from .profiles import Profile, hypothesis_settings
+from .reduction import reduce, size
 from .strategies import Domain
 from .subject import FIRST_PROBE, Subject
 from .trial import NotRunError, StopError, Trial, UnsupportedError
@@ -33,8 +35,12 @@ HANG_FACTOR = 50
 _SHORTEST_WAIT = 2.0
 #: Bytes between an input and the forbidden page when a crash is tried again: what survives this read past its input.
 _SLACK = 1 << 20
-#: Findings whose words come from values, and rows and columns of a case that tells their cause: see `telling`.
-_TOLD_BY_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_SPECIAL, Kind.NOT_WRITTEN)
+#: Elements of a failing case below which nobody looks for a smaller one.
+_SMALL = 16
+#: Runs of a case that failed once, to see whether it fails at times or only after other calls.
+_REPEATS = 20
+#: Findings that a larger case tells better, and its rows and columns: see `telling`.
+_TOLD_BETTER = (Kind.WRONG_VALUE, Kind.WRONG_SPECIAL, Kind.NOT_WRITTEN, Kind.ALIASED_OUTPUT)
 _TELLING = (5, 301)
 _MOST_TELLING = 1 << 17
 _HUNG_PROPERTIES = 2
@@ -158,10 +164,11 @@ class Search:
             if not trial.findings:
                 return trial.metrics
             known = self._failed[case] = tuple(trial.findings)
-            if self._first is None:
-                self._first, self._first_at = case, time.monotonic()
             self._deaths += trial.deadly
             self._hung |= any(finding.kind is Kind.TIMEOUT for finding in known)
+            if self._first is None:
+                self._first, self._first_at = case, time.monotonic()
+                self._reduce(case, known[0].kind)
         raise _REFUTED[known[0].kind](str(case))
 
     def conclude(self) -> Examination:
@@ -176,14 +183,11 @@ class Search:
             findings = self._confirm(chosen)
             if not findings:
                 chosen = earlier
-        if not findings:
-            findings = tuple(
-                replace(
-                    finding, details=(*finding.details, "in a fresh process this case passes: earlier calls matter")
-                )
-                for finding in self._failed[chosen]
-            )
-        result.findings, result.case, result.outcome = self._in_telling_words(chosen, findings), chosen, "failed"
+        if findings:
+            chosen, findings = self._in_telling_words(chosen, findings)
+        else:
+            findings = self._unrepeated(chosen)
+        result.findings, result.case, result.outcome = findings, chosen, "failed"
         promised = result.property.promised
         if promised and promised not in self.subject.required:
             result.outcome = "reported"
@@ -193,17 +197,52 @@ class Search:
             self.subject.died.append(result.property.name)
         return result
 
-    def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """The findings, in the words of a larger case that fails in the same way: one column tells no cause."""
+    @property
+    def small_enough(self) -> bool:
+        """Whether a case failed that is so small that no smaller one could tell more."""
+        return any(case.numel <= _SMALL for case in self._failed)
+
+    def _reduce(self, case: Case, kind: Kind) -> None:
+        """Look for a smaller case that fails in the same way; what is found joins the failed ones."""
+
+        def fails(smaller: Case) -> bool:
+            try:
+                self.run(smaller)
+            except RefutedError:
+                return self._failed[smaller][0].kind is kind
+            return False
+
+        reduce(case, fails)
+
+    def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Case, tuple[Finding, ...]]:
+        """The findings in the words of a larger case that fails in the same way: one column tells no cause.
+
+        An input that is its own result hides that it was written: there the larger case is the one to report.
+        """
         kind = findings[0].kind
-        if kind not in _TOLD_BY_VALUES:
-            return findings
+        if kind not in _TOLD_BETTER:
+            return case, findings
         for larger in telling(case):
-            trial = run_case(self.subject, self.result.property, larger)
-            if trial.findings and trial.findings[0].kind is kind:
+            seen = run_case(self.subject, self.result.property, larger).findings
+            if seen and seen[0].kind is kind:
                 details = (*findings[0].details, f"in words for a larger case that fails, too: {larger}")
-                return (replace(findings[0], text=trial.findings[0].text, details=details), *findings[1:])
-        return findings
+                return case, (replace(findings[0], text=seen[0].text, details=details), *findings[1:])
+            if kind is Kind.ALIASED_OUTPUT and seen and seen[0].kind is Kind.INPUT_MODIFIED:
+                return larger, tuple(seen)
+        return case, findings
+
+    def _unrepeated(self, case: Case) -> tuple[Finding, ...]:
+        """What to say of a case that failed and passes in a fresh process."""
+        first = self._failed[case][0]
+        if first.kind not in DEADLY:
+            trials = [run_case(self.subject, self.result.property, case) for _ in range(_REPEATS)]
+            failed = [trial.findings[0] for trial in trials if trial.findings]
+            if failed:
+                text = f"fails in {len(failed)} of {_REPEATS} identical runs: {failed[0].text}"
+                return (Finding(Kind.NONDETERMINISTIC, text, failed[0].details),)
+        kind = first.kind if first.kind in DEADLY else Kind.STATE_LEAK
+        details = (*first.details, "in a fresh process this case passes: run the whole property again, not the case")
+        return (Finding(kind, f"fails only after other calls: {first.text}", details),)
 
     def _spent(self) -> bool:
         if self._first is None:
@@ -303,7 +342,7 @@ def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None
         for name, metric in search.run(case).items():
             hypothesis.target(min(metric.value, 1e300), label=name)
 
-    if prop.cases is None:
+    if prop.cases is None or search.small_enough:
         return
     examples = profile.long_examples if prop.long else profile.examples
     keyed = PrefixedDatabase(database, f"{prop.name} {subject.target} {subject.path}") if database else None
@@ -328,12 +367,6 @@ def replay(subject: Subject, prop: Property, case: Case) -> Examination:
     if search.result.examples == 0 and not search.result.findings:
         search.result.outcome, search.result.reason = "not-examined", "the candidate does not support this case"
     return search.result
-
-
-def size(case: Case) -> tuple[int, int, int, str]:
-    """What makes a case small: few elements, a plain layout, a short line."""
-    line = str(case)
-    return (case.numel, len(str(case.layout)), len(line), line)
 
 
 def telling(case: Case) -> list[Case]:

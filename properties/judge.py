@@ -101,14 +101,12 @@ def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
     kind = fault.kind
     if kind is not Kind.INACCURATE and _unwritten(output, fault):
         kind = Kind.NOT_WRITTEN
-    where = diagnosis.describe(given, fault)
     if kind is Kind.NOT_WRITTEN:
-        where = (diagnosis.where_in_rows(fault.bad) or "elements are wrong").replace("wrong", "never written", 1)
-        rows = diagnosis.which_rows(given, fault.bad_rows)
-        where = f"{where}; {rows}" if rows else where
-        text = where
+        phrases = [diagnosis.where_in_rows(fault.bad), diagnosis.which_rows(given, fault.bad_rows)]
+        text = "; ".join(filter(None, phrases)) or "all elements are wrong"
+        text = text.replace("wrong", "never written")
     else:
-        text = "; ".join(part for part in (fault.text, where) if part) or "values are wrong"
+        text = "; ".join(filter(None, (fault.text, diagnosis.describe(given, fault)))) or "values are wrong"
     return Finding(kind, text, tuple(_worst(fault)))
 
 

@@ -112,11 +112,6 @@ class Kill:
     case: Case | None
     examinations: tuple[Examination, ...]
 
-    @property
-    def examples(self) -> int:
-        """Cases judged in all."""
-        return sum(each.examples for each in self.examinations)
-
 
 def order(killer: str = "", target: str = "cpu") -> list[Property]:
     """The properties that are checked on a target: the named one first, those with large cases last."""
@@ -162,6 +157,6 @@ def again(session: Session, kill: Kill) -> tuple[Finding, ...]:
 def line(kill: Kill) -> str:
     """The kill's line in the matrix."""
     if not kill.findings:
-        return f"{kill.specimen!s:32} SURVIVED {kill.examples} cases"
+        return f"{kill.specimen!s:32} survives {sum(each.examples for each in kill.examinations)} cases"
     finding = kill.findings[0]
     return f"{kill.specimen!s:32} {kill.property:14} {finding.kind:16} {kill.case}: {finding.text}"

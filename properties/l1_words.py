@@ -55,7 +55,7 @@ class Rows:
 
     def same(self, left: Numbers | float, right: Numbers | float) -> bool:
         """Whether all of ``left`` are ``right``, as far as the storage type can tell."""
-        tolerance = max(_SAME * self.roundoff, 1e-9)
+        tolerance = _SAME * self.roundoff
         return bool(np.all(np.abs(np.asarray(left) - right) <= tolerance * np.abs(right)))
 
 
@@ -69,7 +69,7 @@ def divisor(rows: Rows) -> str:
     if not _explained(rows):
         return ""
     low, high = float(rows.factor.min()), float(rows.factor.max())
-    if low > 0 and high / low - 1 < max(1e-6, 2 * _SAME * rows.roundoff):
+    if low > 0 and high - low <= 2 * _SAME * rows.roundoff * high:
         return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.roundoff)
     for words, numbers in _alternatives(rows):
         if rows.same(rows.divisors, numbers):
@@ -83,7 +83,7 @@ def divisor(rows: Rows) -> str:
 def one_factor(factor: float, columns: int, roundoff: float) -> str:
     """The words for rows that were all divided by ``factor`` times their mean."""
     size, ratio = ("small", factor) if factor > 1 else ("large", 1 / factor)
-    precise = max(1e-6, 2 * _SAME * roundoff)
+    precise = 2 * _SAME * roundoff
     exactly = f"every value is too {size} by exactly the factor"
     if columns > 1 and abs(factor / columns - 1) < precise:
         return f"{exactly} {columns} = columns: the sum was used where the mean belongs"
@@ -128,7 +128,7 @@ def _number(value: float) -> str:
 
 def _explained(rows: Rows) -> bool:
     """Whether every row is, up to a tail, its input divided by its divisor."""
-    return _agreeing(rows, max(_SAME * rows.roundoff, 1e-9)) >= _MOST
+    return _agreeing(rows, _SAME * rows.roundoff) >= _MOST
 
 
 def _exactly_explained(rows: Rows) -> bool:
@@ -171,7 +171,7 @@ def _prefix(rows: Rows) -> str:
         else:
             distance = np.abs(parts / np.arange(1, columns + 1) / rows.divisors[:, None] - 1).max(0)
         end = int(np.argmin(distance)) + 1
-        if distance[end - 1] <= max(_SAME * rows.roundoff, 1e-9) and end < columns:
+        if distance[end - 1] <= _SAME * rows.roundoff and end < columns:
             return f"only the first {end} of {columns} columns are in the sum, which is divided by {by}"
     return ""
 

@@ -2,7 +2,8 @@
 
 Seen: fast division without a fallback for subnormal means
 Target: any
-Found as: wrong-value wrong-special
+Found as: wrong-value
+Killed by: values
 """
 
 import torch

@@ -3,6 +3,7 @@
 Seen: result caches keyed by data_ptr
 Target: any
 Found as: stale-result
+Killed by: history
 """
 
 import torch

@@ -2,7 +2,8 @@
 
 Seen: https://github.com/tile-ai/tilelang/issues/3270
 Target: any
-Found as: wrong-value wrong-special
+Found as: wrong-value
+Killed by: values
 """
 
 import torch

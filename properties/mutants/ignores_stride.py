@@ -3,6 +3,7 @@
 Seen: https://github.com/ModelTC/LightLLM/issues/1467
 Target: any
 Found as: wrong-value
+Killed by: layouts
 """
 
 import torch

@@ -3,6 +3,7 @@
 Seen: workspace reuse in generated kernels
 Target: any
 Found as: aliased-output
+Killed by: history
 """
 
 import torch

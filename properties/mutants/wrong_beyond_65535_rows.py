@@ -3,6 +3,8 @@
 Seen: https://github.com/ml-explore/mlx/issues/2267
 Target: any
 Found as: not-written
+Killed by: many-rows
+Smallest case: 65536 elements (a row each)
 """
 
 import torch
