@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.autograd import forward_ad
 
-from .cpu.op import l1_norm_cpu
+from .cpu.op import empty_like, l1_norm_cpu
 from .cuda.op import l1_norm_cuda
 
 SUPPORTED_DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -25,6 +25,11 @@ SUPPORTED_DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bf
 _KERNELS: Final[dict[str, Callable[[torch.Tensor, torch.Tensor], None]]] = {
     "cpu": l1_norm_cpu,
     "cuda": l1_norm_cuda,
+}
+
+# Where fresh memory comes from, if not from torch.empty_like.
+_ALLOCATORS: Final[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "cpu": empty_like,
 }
 
 # The size of the benchmark problem: 8.6 GB of fp32.
@@ -64,7 +69,7 @@ def l1_norm(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor
     _check_forward_only(x, "x")
     x = x.detach().resolve_neg()
     if out is None:
-        out = torch.empty_like(x)
+        out = _ALLOCATORS.get(x.device.type, torch.empty_like)(x)
     else:
         _check_out(x, out)
     if x.numel() > 0:

@@ -1,5 +1,5 @@
-// The operators l1_norm_out(x, out) and l1_norm_fresh(x, out) for CPU tensors: turn tensors into a Problem and pick the
-// storage type. They compute the same; l1_norm_fresh is for an `out` that nobody has written to since it was allocated.
+// The operators for CPU tensors: l1_norm_out(x, out) turns tensors into a Problem and picks the storage type;
+// prefer_huge_pages(fresh) takes a dense tensor that nobody has written to yet.
 //
 // Checks again what its arithmetic on addresses relies on, so that no caller can make it read or write outside a tensor;
 // the errors that people should see are raised in Python. Registers through torch's stable C interface (torch 2.9 and
@@ -85,19 +85,17 @@ void l1_norm_out(const Tensor& x, const Tensor& out) {
   throw std::runtime_error("l1_norm_out: unsupported dtype");
 }
 
-void boxed_out(StableIValue* arguments, uint64_t /*inputs*/, uint64_t /*outputs*/) {
+void boxed_l1_norm_out(StableIValue* arguments, uint64_t /*inputs*/, uint64_t /*outputs*/) {
   const Tensor x(arguments[0]);
   const Tensor out(arguments[1]);
   l1_norm_out(x, out);
 }
 
-void boxed_fresh(StableIValue* arguments, uint64_t /*inputs*/, uint64_t /*outputs*/) {
-  const Tensor x(arguments[0]);
-  const Tensor out(arguments[1]);
-  size_t bytes = aoti_torch_dtype_element_size(out.dtype);
-  for (int64_t d = 0; d < out.rank; ++d) bytes *= out.size[d];
-  prefer_huge_pages(out.data, bytes);
-  l1_norm_out(x, out);
+void boxed_prefer_huge_pages(StableIValue* arguments, uint64_t /*inputs*/, uint64_t /*outputs*/) {
+  const Tensor fresh(arguments[0]);
+  size_t bytes = aoti_torch_dtype_element_size(fresh.dtype);
+  for (int64_t d = 0; d < fresh.rank; ++d) bytes *= fresh.size[d];
+  prefer_huge_pages(fresh.data, bytes);
 }
 
 }  // namespace
@@ -108,9 +106,9 @@ void boxed_fresh(StableIValue* arguments, uint64_t /*inputs*/, uint64_t /*output
 
 KERNELPROOF_LIBRARY(KERNELPROOF_NAMESPACE, m) {
   m.def("l1_norm_out(Tensor x, Tensor(a!) out) -> ()");
-  m.def("l1_norm_fresh(Tensor x, Tensor(a!) out) -> ()");
+  m.def("prefer_huge_pages(Tensor fresh) -> ()");
 }
 KERNELPROOF_LIBRARY_IMPL(KERNELPROOF_NAMESPACE, CPU, m) {
-  m.impl("l1_norm_out", boxed_out);
-  m.impl("l1_norm_fresh", boxed_fresh);
+  m.impl("l1_norm_out", boxed_l1_norm_out);
+  m.impl("prefer_huge_pages", boxed_prefer_huge_pages);
 }

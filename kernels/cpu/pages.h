@@ -15,12 +15,7 @@
 
 namespace {
 
-// Bytes. glibc gives every allocation above 32 MiB a mapping of its own, which goes back to the system when it is freed:
-// only there does the hint outlive nothing.
-constexpr size_t huge_page_threshold = size_t{64} << 20;
-
-inline void prefer_huge_pages([[maybe_unused]] void* start, size_t bytes) {
-  if (bytes < huge_page_threshold) return;
+inline void prefer_huge_pages([[maybe_unused]] void* start, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t first = (reinterpret_cast<uintptr_t>(start) + page - 1) / page * page;

@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from kernels import l1_norm as shipped
 from kernels.alias import load_module, load_package
 from kernels.build import load
-from kernels.cpu.op import SOURCES
+from kernels.cpu.op import HUGE_PAGE_THRESHOLD, SOURCES
 from kernels.l1_norm import ModelNew, get_init_inputs, l1_norm
 
 KERNELS = Path(shipped.__file__).parent
@@ -47,11 +47,6 @@ def assert_near(x: torch.Tensor, y: torch.Tensor) -> None:
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
     return torch.equal(a.contiguous().view(integer), b.contiguous().view(integer))
-
-
-def relaid(x: torch.Tensor, make: Callable[[torch.Size], torch.Tensor]) -> torch.Tensor:
-    laid = make(x.shape).to(x.dtype)
-    return laid.copy_(x)
 
 
 @pytest.fixture
@@ -103,12 +98,11 @@ def test_half_rows_keep_their_mean_in_single_precision() -> None:
 
 # ---- Bits ----------------------------------------------------------------------------------------------------------
 
-LAYOUTS: dict[str, Callable[[torch.Size], torch.Tensor]] = {
-    "transposed": lambda s: torch.empty(s[1], s[0]).t(),
-    "column stride": lambda s: torch.empty(s[0], s[1] * 3)[:, ::3],
-    "row pitch and offset": lambda s: torch.empty(s[0], s[1] + 5)[:, 2:-3],
-    "inner dimension": lambda s: torch.empty(1, s[1], s[0]).transpose(0, 2)[..., 0],
-    "both strided": lambda s: torch.empty(s[1] * 2, s[0] * 2).t()[::2, ::2],
+LAYOUTS: dict[str, Callable[[int, int, torch.dtype], torch.Tensor]] = {
+    "transposed": lambda rows, columns, dtype: torch.empty(columns, rows, dtype=dtype).t(),
+    "column stride": lambda rows, columns, dtype: torch.empty(rows, columns * 3, dtype=dtype)[:, ::3],
+    "row pitch and offset": lambda rows, columns, dtype: torch.empty(rows, columns + 5, dtype=dtype)[:, 2:-3],
+    "both strided": lambda rows, columns, dtype: torch.empty(columns * 2, rows * 2, dtype=dtype).t()[::2, ::2],
 }
 
 
@@ -117,11 +111,9 @@ LAYOUTS: dict[str, Callable[[torch.Size], torch.Tensor]] = {
 def test_bits_do_not_depend_on_strides(dtype: torch.dtype, layout: str) -> None:
     for rows, columns in ((70, 3), (3, 17), (130, 600), (5, 70000)):
         x = values(rows, columns, dtype=dtype)
-        make = LAYOUTS[layout]
-        laid = relaid(x, lambda shape, make=make: make(shape).to(dtype))
         expected = l1_norm(x)
-        assert same_bits(l1_norm(laid), expected)
-        out = make(x.shape).to(dtype)
+        assert same_bits(l1_norm(LAYOUTS[layout](rows, columns, dtype).copy_(x)), expected)
+        out = LAYOUTS[layout](rows, columns, dtype)
         assert l1_norm(x, out=out) is out
         assert same_bits(out, expected)
 
@@ -171,6 +163,15 @@ def test_the_result_is_fresh_plain_and_strided_as_empty_like() -> None:
         assert y.stride() == torch.empty_like(view).stride()
         assert y.untyped_storage().data_ptr() != view.untyped_storage().data_ptr()
         assert torch.equal(view, kept)
+
+
+def test_a_large_result_is_right_in_huge_pages_too() -> None:
+    x = values(1, 1000, dtype=torch.float32).expand(HUGE_PAGE_THRESHOLD // 4000 + 1, 1000)
+    y = l1_norm(x)
+    assert y.nbytes >= HUGE_PAGE_THRESHOLD
+    assert y.stride() == torch.empty_like(x).stride()
+    assert same_bits(y[-1:], l1_norm(x[:1]))
+    assert torch.equal(y[0], y[-1])
 
 
 def test_a_negated_view_is_resolved() -> None:
@@ -273,8 +274,9 @@ def test_copies_under_other_names_run_their_own_code(tmp_path: Path) -> None:
     assert torch.equal(other.l1_norm(x), l1_norm(x) / 2)
     assert torch.equal(again.l1_norm(x), l1_norm(x))
     assert again is not shipped
-    operators = [load_module(folder, name, "cpu.op") for folder, name in ((KERNELS, "kernels_again"),)]
-    assert operators[0]._operator() is load(SOURCES, "l1_norm_out").default
+    assert (
+        load_module(KERNELS, "kernels_again", "cpu.op")._operator("l1_norm_out") is load(SOURCES, "l1_norm_out").default
+    )
 
 
 def test_an_alias_that_cannot_be_is_refused(tmp_path: Path) -> None:
