@@ -218,12 +218,15 @@ class Setup:
         missing: tuple[str, ...] = ()
         try:
             pip.install(tools, self._constraints())
-        except Stop as stop:
+        except Stop:
             missing = pip.lacks(tools, self._constraints())
             there = [tool for tool in tools if tool not in missing]
             if there:
                 pip.install(there, self._constraints())
-            self.say(f"{', '.join(missing)}: {stop.line}; remove {self.folder} to try again")
+            self.say(
+                f"{', '.join(missing)} could not be installed ({pip.log} says why): what needs them is left out; "
+                f"remove {self.folder} to try again"
+            )
         self._write_marker(
             torch=marker["torch"], tools=[tool for tool in tools if tool not in missing], missing=list(missing)
         )

@@ -104,19 +104,28 @@ def read(text: str) -> Report:
     root = Node(document, "report")
     if root.value.get("schema") != SCHEMA:
         raise ReportError(f"the report has schema {root.value.get('schema')!r}, expected {SCHEMA}")
-    environment, run, tests = root.child("environment"), root.child("run"), root.child("tests")
+    run = root.child("run")
+    usage_error = run.optional_text("usage_error")
+    if usage_error is not None:
+        return called_wrongly(usage_error)
+    environment, tests = root.child("environment"), root.child("tests")
     return Report(
         torch=str(environment.get("torch")),
         gpu=environment.optional_text("gpu"),
         profile=str(run.get("profile")),
         seed=str(run.get("seed")),
         isolated=run.get("isolated") is True,
-        usage_error=run.optional_text("usage_error"),
+        usage_error=None,
         internal_errors=tuple(str(error) for error in run.items("internal_errors")),
         candidates=tuple(_candidate(node) for node in root.children("candidates")),
         tests=Tests(*(tests.count(name) for name in ("passed", "failed", "skipped", "deselected", "errors"))),
         not_run=tuple((node.text("what"), node.text("why")) for node in root.children("not_run")),
     )
+
+
+def called_wrongly(error: str) -> Report:
+    """The report of a run that did not begin because of its options; nothing else in it means anything."""
+    return Report("", None, "", "", True, error, (), (), Tests())
 
 
 class Node:

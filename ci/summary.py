@@ -17,13 +17,15 @@ def lines(report: Report, command: str) -> list[str]:
         report: What the suite reported.
         command: How a fresh shell calls `ci/verify`, of `replay_command`.
     """
+    if report.usage_error is not None:
+        return [f"kernelproof: called wrongly: {report.usage_error}"]
     gpu = report.gpu or "no GPU"
     found = [f"kernelproof: torch {report.torch}, {gpu}, profile {report.profile}, seed {report.seed}"]
-    if report.usage_error is not None:
-        return [*found, f"called wrongly: {report.usage_error}"]
     found += [f"internal error: {error}" for error in report.internal_errors]
     if not report.isolated:
         found.append("internal error: the candidates were not isolated")
+    if not report.candidates:
+        found.append("no candidate was judged")
     for candidate in report.candidates:
         found += _candidate_lines(candidate, command)
     tests = report.tests

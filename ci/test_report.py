@@ -84,6 +84,17 @@ def test_unknown_fields_are_ignored() -> None:
     assert code_of(fakes.report(ACCEPTED | {"later": 1}) | {"later": 1}) == OK
 
 
+def test_a_call_that_was_wrong_needs_no_more_than_its_error() -> None:
+    document: dict[str, object] = {"schema": 1, "run": {"usage_error": "no such profile"}}
+    assert code_of(document) == USAGE
+    with pytest.raises(ReportError):
+        code_of({"schema": 1, "run": {"usage_error": None}})
+
+
+def test_a_run_that_judged_nothing_says_so() -> None:
+    assert "no candidate was judged" in lines_of(fakes.report())
+
+
 def lines_of(document: dict[str, object]) -> list[str]:
     return summary.lines(read(json.dumps(document)), summary.replay_command(Path("/my checkout"), None))
 
@@ -129,7 +140,7 @@ def test_a_finding_without_a_case_is_shown_without_a_replay() -> None:
 
 
 def test_the_summary_names_usage_and_internal_errors_and_missing_isolation() -> None:
-    assert "called wrongly: no such profile" in lines_of(fakes.report(usage_error="no such profile"))
+    assert lines_of(fakes.report(usage_error="no such profile")) == ["kernelproof: called wrongly: no such profile"]
     lines = lines_of(fakes.report(ACCEPTED, internal_errors=["worker: KeyError"], isolated=False))
     assert "internal error: worker: KeyError" in lines
     assert "internal error: the candidates were not isolated" in lines
