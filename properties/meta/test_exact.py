@@ -324,6 +324,7 @@ def test_tiers_follow_from_the_numbers_of_the_row() -> None:
     assert tier([1.0, 2.0]) is Tier.EXACT_SUM, "S = 3"
     assert tier([1.0, 1.0, 2.0]) is Tier.EXACT_SUM, "n = 3"
     assert tier([1.0, 2.0**-23]) is Tier.EXACT_SUM
+    assert tier([2.0**24 - 1.0, 1.0]) is Tier.BIT_EXACT, "S = 2^24, the most"
     assert tier([1.0, 2.0**-24]) is Tier.LIMIT, "S needs 25 bits"
     assert tier([2.0**24, 0.0, 0.0]) is Tier.EXACT_SUM
     assert tier([1.0, 2.0**-24], "float64") is Tier.EXACT_SUM
@@ -332,6 +333,14 @@ def test_tiers_follow_from_the_numbers_of_the_row() -> None:
     assert tier([2.0**-149, 0.0]) is Tier.EXACT_SUM, "the mean is half a quantum"
     assert tier([2.0**-24, 0.0], "float16") is Tier.EXACT_SUM, "the mean is no number of the storage type"
     assert tier([0.0]) is Tier.SPECIAL
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_quotient_far_below_the_quantum_may_be_one_quantum_and_no_more(dtype: str) -> None:
+    quantum = format_of(dtype).quantum
+    x = np.array([[2.0 ** (format_of(dtype).overflow_exponent // 2), quantum]])
+    for steps, accepted in ((0, True), (1, True), (2, False), (3, False)):
+        assert judge_rows(x, np.array([[2.0, steps * quantum]]), dtype).accepted is accepted
 
 
 def test_where_nothing_rounds_every_bit_counts() -> None:

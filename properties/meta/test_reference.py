@@ -287,6 +287,16 @@ def test_the_factor_of_a_torn_row_is_what_most_of_it_says() -> None:
     assert judge(x, -eager(x)).factor == pytest.approx(-1.0, rel=1e-3)
 
 
+def test_one_wrong_lane_does_not_speak_for_the_row() -> None:
+    x = torch.randn(1, 65536, generator=torch.Generator().manual_seed(2))
+    y = eager(x)
+    y[:, ::32] *= 2.0
+    verdict = judge(x, y)
+    assert verdict.reason.tolist() == [Reason.SCALING]
+    assert verdict.factor == pytest.approx(1.0, rel=1e-5)
+    assert int(verdict.column[0]) % 32 == 0
+
+
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-8])
 @pytest.mark.parametrize("dtype", WIDE)
 def test_an_epsilon_is_seen_on_small_rows_of_every_length(epsilon: float, dtype: torch.dtype) -> None:
