@@ -32,7 +32,9 @@ def describe(given: Input, fault: Fault) -> str:
     """All phrases that apply, most telling first, joined by ``; ``."""
     # Where the operator itself names the cause, what stands in single elements only follows from it.
     instead = "" if fault.text else what_instead(given, fault)
-    phrases = [where_in_rows(fault.bad), instead, which_rows(given, fault.bad_rows)]
+    where = where_in_rows(fault.bad)
+    where = by_magnitude(_given_rows(given, fault), fault.bad) or where if "columns are wrong" in where else where
+    phrases = [where, instead, which_rows(given, fault.bad_rows)]
     return "; ".join(phrase for phrase in phrases if phrase)
 
 
@@ -84,6 +86,19 @@ def what_instead(given: Input, fault: Fault) -> str:
         if np.allclose(got, -expected, rtol=1e-2, atol=0):
             return "the sign is wrong"
         return narrower(got, given.dtype) or _ratio(got, expected, fault.bad, torch.finfo(given.logical.dtype).eps)
+
+
+def by_magnitude(given: npt.NDArray[np.float64], bad: Mask) -> str:
+    """Whether the wrong elements are those above, or below, some magnitude; rows that are mostly wrong are left out."""
+    mostly_right = bad.mean(axis=1) < 0.5
+    magnitude, wrong = np.abs(given[mostly_right]), bad[mostly_right]
+    if not wrong.any() or wrong.sum() < _MANY:
+        return ""
+    if magnitude[wrong].min() > magnitude[~wrong].max():
+        return f"elements of magnitude {magnitude[wrong].min():.4g} and up are wrong, smaller ones are right"
+    if magnitude[wrong].max() < magnitude[~wrong].min():
+        return f"elements of magnitude {magnitude[wrong].max():.4g} and below are wrong, larger ones are right"
+    return ""
 
 
 def narrower(got: npt.NDArray[np.float64], dtype: str) -> str:

@@ -103,8 +103,7 @@ def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
         kind = Kind.NOT_WRITTEN
     if kind is Kind.NOT_WRITTEN:
         phrases = [diagnosis.where_in_rows(fault.bad), diagnosis.which_rows(given, fault.bad_rows)]
-        text = "; ".join(filter(None, phrases)) or "all elements are wrong"
-        text = text.replace("wrong", "never written")
+        text = "; ".join(filter(None, phrases)).replace("wrong", "never written") or "no element is ever written"
     else:
         text = "; ".join(filter(None, (fault.text, diagnosis.describe(given, fault)))) or "values are wrong"
     return Finding(kind, text, tuple(_worst(fault)))

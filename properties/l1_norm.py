@@ -150,13 +150,18 @@ def _words(verdict: Verdict, fault: Fault, given: torch.Tensor, x: Numbers) -> s
     """What was done instead, as far as it can be told."""
     if fault.kind is Kind.WRONG_SPECIAL:
         return l1_words.special_row(x[0], fault.got[0], fault.expected[0], fault.bad[0])
-    factor = np.where(verdict.whole_row[fault.rows] == WholeRow.NO, verdict.factor[fault.rows], np.nan)
-    if not np.isfinite(factor).all() or given.numel() > _ELEMENTS_EXPLAINED:
+    if given.numel() > _ELEMENTS_EXPLAINED:
         return ""
-    with np.errstate(over="ignore", invalid="ignore"):
+    form = format_of(str(given.dtype))
+    with np.errstate(all="ignore"):
         means = np.abs(_numbers(given)).mean(1)
-    roundoff = format_of(str(given.dtype)).roundoff
-    return l1_words.divisor(Rows(x, fault.got, factor, fault.rows, means, fault.bad_rows, roundoff))
+        # Where the verdict has no factor, most elements of the row may still agree on one.
+        told = (verdict.whole_row[fault.rows] == WholeRow.NO) & np.isfinite(verdict.factor[fault.rows])
+        ratio = np.where((x != 0) & np.isfinite(fault.got) & (fault.got != 0), x / fault.got, np.nan)
+        middle = np.array([np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in ratio])
+        factor = np.where(told, verdict.factor[fault.rows], middle / means[fault.rows])
+    rows = Rows(x, fault.got, factor, fault.rows, means, fault.bad_rows, form.roundoff, form.largest)
+    return l1_words.divisor(rows)
 
 
 L1_NORM = Operator(

@@ -38,6 +38,7 @@ class Rows:
         means: the means of all rows of the matrix.
         wrong: for all rows of the matrix whether they are wrong.
         roundoff: unit roundoff of the storage type.
+        largest: largest finite number of the storage type.
     """
 
     x: Numbers
@@ -47,6 +48,7 @@ class Rows:
     means: Numbers
     wrong: Mask
     roundoff: float
+    largest: float
 
     @property
     def divisors(self) -> Numbers:
@@ -62,6 +64,8 @@ class Rows:
 @np.errstate(all="ignore")
 def divisor(rows: Rows) -> str:
     """What the rows were divided by instead of their means."""
+    if _reciprocal_overflows(rows):
+        return "infinities stand there: the reciprocal of the mean overflows, the quotient does not"
     if len(rows.factor) == 0 or not np.isfinite(rows.factor).all() or not (rows.factor != 0).all():
         return ""
     if rows.same(rows.factor, 1.0) and not _exactly_explained(rows):
@@ -69,7 +73,9 @@ def divisor(rows: Rows) -> str:
     if not _explained(rows):
         return ""
     low, high = float(rows.factor.min()), float(rows.factor.max())
-    if low > 0 and high - low <= 2 * _SAME * rows.roundoff * high:
+    if rows.same(rows.factor, -1.0):
+        return "every value has the wrong sign"
+    if low > 0 and high - low <= min(2 * _SAME * rows.roundoff, abs(high - 1) / 4) * high:
         return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.roundoff)
     for words, numbers in _alternatives(rows):
         if rows.same(rows.divisors, numbers):
@@ -124,6 +130,14 @@ def _number(value: float) -> str:
     if np.isnan(value):
         return "NaN"
     return f"{value:.6g}".replace("inf", "infinity")
+
+
+def _reciprocal_overflows(rows: Rows) -> bool:
+    """Whether all that is not zero became infinite, in rows whose mean has no finite reciprocal."""
+    nonzero = rows.x != 0
+    return bool(
+        np.isinf(rows.y[nonzero]).all() and nonzero.any() and (1 / rows.means[rows.numbers] > rows.largest).all()
+    )
 
 
 def _explained(rows: Rows) -> bool:
@@ -183,7 +197,9 @@ def _constant(rows: Rows) -> str:
         return ""
     right = rows.means[~rows.wrong]
     if constant > 0 and len(right) and (rows.means[rows.wrong] < constant).all() and (right >= constant * 0.999).all():
-        return f"means below about {constant:.3g} are clamped to it"
+        return f"rows of smaller mean are divided by {constant:.3g}: an epsilon was added, or the mean clamped"
+    if constant > 0 and (rows.means[rows.numbers] < constant / 1000).all():
+        return f"every value is {1 / constant:.4g} times the input, as if {constant:.3g} had been added to tiny means"
     return f"every value is {1 / constant:.6g} times the input: no mean of a row is in it"
 
 

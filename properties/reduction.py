@@ -24,7 +24,7 @@ def reduce(case: Case, fails: Callable[[Case], bool]) -> Case:
         case: known to fail.
         fails: asked about smaller cases.
     """
-    for step in (_sizes, _layout, _plants, _values, _sizes):
+    for step in (_sizes, _layout, _rank, _plants, _values, _sizes):
         case = step(case, fails)
     return case
 
@@ -63,6 +63,14 @@ def _resized(case: Case, dim: int, length: int) -> Case:
     plants = {plant.index % smaller.numel: plant for plant in case.plants} if smaller.numel else {}
     kept = tuple(replace(plant, index=index) for index, plant in sorted(plants.items()))
     return replace(smaller, plants=kept)
+
+
+def _rank(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """Without the dimensions behind the row, as a matrix of as many elements."""
+    if len(case.shape) == 2 or case.layout != CONTIGUOUS:
+        return case
+    matrix = replace(case, shape=(case.numel // case.columns if case.columns else 0, case.columns))
+    return matrix if fails(matrix) else case
 
 
 def _layout(case: Case, fails: Callable[[Case], bool]) -> Case:

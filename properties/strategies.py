@@ -90,16 +90,14 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
 
 
 @st.composite
-def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, plain: bool = True) -> Layout:
-    """A layout that the domain supports; contiguous among them if ``plain``."""
-    kinds = ["contiguous"] if plain else []
+def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, negated: bool = False) -> Layout:
+    """A layout that the domain supports, contiguous among them; a lazily negated view of it if ``negated``."""
+    kinds = ["contiguous"]
     kinds += ["offset"] if "offset" in domain.supported else []
     kinds += ["pitch", "step", "order", "order", "slice"] if "strided" in domain.supported else []
     kinds += ["expand"] if "expanded" in domain.supported else []
-    kinds += ["negated"] if "negated" in domain.supported else []
-    kind = draw(st.sampled_from(kinds or ["contiguous"]))
+    kind = draw(st.sampled_from(kinds))
     offset = draw(st.integers(1, 17)) if "offset" in domain.supported and draw(st.booleans()) else 0
-    negated = "negated" in domain.supported and kind != "negated" and draw(st.integers(0, 7)) == 7
     small = st.integers(1, 40)
     if kind == "offset":
         return Layout(offset=draw(st.integers(1, 65)), negated=negated)
@@ -114,7 +112,7 @@ def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, pla
         return Layout(offset=offset, order=order, pitch=draw(st.just(0) | small), negated=negated)
     if kind == "expand":
         return Layout(offset=offset, expand=(draw(st.integers(0, len(shape) - 1)),), negated=negated)
-    return Layout(negated=True, offset=offset) if kind == "negated" else CONTIGUOUS
+    return Layout(negated=negated)
 
 
 @st.composite
@@ -125,12 +123,13 @@ def cases(
     *,
     elements: int = ORDINARY,
     layouts: bool = False,
+    negated: bool = False,
     turns: SearchStrategy[int] | None = None,
 ) -> Case:
-    """Cases of any shape of the domain with one of ``recipes``; layouts other than contiguous if ``layouts``."""
+    """Cases of any shape of the domain with one of ``recipes``; any layout if ``layouts``, negated if ``negated``."""
     dtype = draw(st.sampled_from(domain.dtypes))
     shape = draw(shapes(domain, elements))
-    layout = draw(arrangements(domain, shape)) if layouts else CONTIGUOUS
+    layout = draw(arrangements(domain, shape, negated=negated)) if layouts else CONTIGUOUS
     recipe = draw(st.sampled_from(recipes))
     turn = draw(turns) if turns is not None else 0
     return Case(shape, dtype, layout, recipe, draw(seeds()), (), turn)

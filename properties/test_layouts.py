@@ -4,3 +4,4 @@ from . import catalogue
 from .testing import holds
 
 test_any_layout_gives_the_result_of_the_contiguous_copy = holds(catalogue.LAYOUTS)
+test_a_negated_view_gives_the_result_of_the_negated_values = holds(catalogue.NEGATED)
