@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 
+from properties.meta.programs import (
+    ALL,
+    HONEST,
+    NARROW,
+    WIDE,
+    Program,
+    abs_of_the_result,
+    by_one_column_less,
+    by_one_column_more,
+    by_one_global_mean,
+    by_padded_columns,
+    by_sum,
+    by_the_neighbours_mean,
+    eager,
+    in_half,
+    largest_element_only,
+    last_column_left_out_of_the_sum,
+    last_column_too_large,
+    mean_of,
+    reciprocal_with_fallback,
+    stored_as_bfloat16,
+    the_input,
+    through_double,
+    twice_the_input,
+    without_abs,
+    zeros,
+)
 from reference import l1_norm
 from reference.exact import judge_rows
 from reference.explain import offending
@@ -20,12 +45,6 @@ FAMILIES = ("sparse integers", "signed", "positive", "heavy-tailed", "small")
 
 NAN, INF = math.nan, math.inf
 
-Program = Callable[[torch.Tensor], torch.Tensor]
-
-ALL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-NARROW = (torch.float16, torch.bfloat16)
-WIDE = (torch.float32, torch.float64)
-
 # From one column over the edges of vectors, warps and blocks to a row of 4 MiB in float32.
 LENGTHS = (1, 2, 3, 7, 31, 33, 255, 257, 1000, 4097, 65535, 1 << 20)
 
@@ -34,11 +53,6 @@ def judge(x: torch.Tensor, y: torch.Tensor) -> Verdict:
     """Judge a result of the input's dtype."""
     assert x.dtype == y.dtype
     return judge_rows(x.double().numpy(), y.double().numpy(), str(x.dtype))
-
-
-def accumulating(x: torch.Tensor) -> torch.Tensor:
-    """Return x in the format that its sums live in."""
-    return x.double() if x.dtype == torch.float64 else x.float()
 
 
 @functools.cache
@@ -61,82 +75,6 @@ def rows_of(family: str, columns: int, dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
-def mean_of(x: torch.Tensor) -> torch.Tensor:
-    return x.abs().mean(1, keepdim=True)
-
-
-def eager(x: torch.Tensor) -> torch.Tensor:
-    return l1_norm.Model().forward(x)
-
-
-def through_double(x: torch.Tensor) -> torch.Tensor:
-    return eager(x.double()).to(x.dtype)
-
-
-def times_columns_over_sum(x: torch.Tensor) -> torch.Tensor:
-    wide = x.double()
-    return (wide * (x.shape[1] / wide.abs().sum(1, keepdim=True))).to(x.dtype)
-
-
-def columns_times_share(x: torch.Tensor) -> torch.Tensor:
-    wide = accumulating(x)
-    return (x.shape[1] * (wide / wide.abs().sum(1, keepdim=True))).to(x.dtype)
-
-
-def share_then_columns(x: torch.Tensor) -> torch.Tensor:
-    wide = accumulating(x)
-    share = (wide / wide.abs().sum(1, keepdim=True)).to(torch.float32 if x.dtype in NARROW else x.dtype)
-    return (share * x.shape[1]).to(x.dtype)
-
-
-def loop_over_rows(x: torch.Tensor) -> torch.Tensor:
-    return torch.stack([row / row.abs().mean() for row in x])
-
-
-def sum_over_columns(x: torch.Tensor) -> torch.Tensor:
-    return x / (x.abs().sum(1, keepdim=True) / x.shape[1])
-
-
-def one_after_the_other(x: torch.Tensor) -> torch.Tensor:
-    """Sum in the worst order there is: one accumulator, column after column."""
-    wide = accumulating(x)
-    total = np.cumsum(wide.abs().numpy(), axis=1)[:, -1:]
-    return (wide / (torch.from_numpy(total) / x.shape[1])).to(x.dtype)
-
-
-def rounded_mean(x: torch.Tensor) -> torch.Tensor:
-    mean = mean_of(accumulating(x)).to(x.dtype)
-    return (accumulating(x) / accumulating(mean)).to(x.dtype)
-
-
-def reciprocal(x: torch.Tensor) -> torch.Tensor:
-    wide = accumulating(x)
-    return (wide * (1.0 / mean_of(wide))).to(x.dtype)
-
-
-def reciprocal_with_fallback(x: torch.Tensor) -> torch.Tensor:
-    wide = accumulating(x)
-    mean = mean_of(wide)
-    inverse = 1.0 / mean
-    normal = torch.isfinite(inverse) & (inverse >= torch.finfo(wide.dtype).tiny)
-    return torch.where(normal, wide * inverse, wide / mean).to(x.dtype)
-
-
-HONEST: dict[Program, tuple[torch.dtype, ...]] = {
-    eager: ALL,
-    through_double: ALL,
-    times_columns_over_sum: ALL,
-    columns_times_share: ALL,
-    share_then_columns: ALL,
-    loop_over_rows: ALL,
-    sum_over_columns: WIDE,
-    one_after_the_other: ALL,
-    rounded_mean: NARROW,
-    reciprocal: ALL,
-    reciprocal_with_fallback: ALL,
-}
-
-
 @pytest.mark.parametrize("program", HONEST, ids=lambda program: program.__name__)
 def test_a_program_that_is_right_is_accepted(program: Program) -> None:
     for dtype in HONEST[program]:
@@ -145,74 +83,6 @@ def test_a_program_that_is_right_is_accepted(program: Program) -> None:
                 x = rows_of(family, columns, dtype)
                 verdict = judge(x, program(x))
                 assert verdict.accepted, f"{dtype} {columns} columns, {family}: {verdict}"
-
-
-def by_sum(x: torch.Tensor) -> torch.Tensor:
-    return (accumulating(x) / accumulating(x).abs().sum(1, keepdim=True)).to(x.dtype)
-
-
-def by_one_column_more(x: torch.Tensor) -> torch.Tensor:
-    return (x.double() / (x.double().abs().sum(1, keepdim=True) / (x.shape[1] + 1))).to(x.dtype)
-
-
-def by_one_column_less(x: torch.Tensor) -> torch.Tensor:
-    return (x.double() / (x.double().abs().sum(1, keepdim=True) / (x.shape[1] - 1))).to(x.dtype)
-
-
-def by_padded_columns(x: torch.Tensor) -> torch.Tensor:
-    padded = -(-x.shape[1] // 32) * 32
-    return (x.double() / (x.double().abs().sum(1, keepdim=True) / padded)).to(x.dtype)
-
-
-def in_half(x: torch.Tensor) -> torch.Tensor:
-    return eager(x.half()).to(x.dtype)
-
-
-def stored_as_bfloat16(x: torch.Tensor) -> torch.Tensor:
-    return eager(x).bfloat16().to(x.dtype)
-
-
-def last_column_too_large(x: torch.Tensor) -> torch.Tensor:
-    y = eager(x)
-    y[:, -1] *= 1.0001 if x.dtype in WIDE else 1.05
-    return y
-
-
-def last_column_left_out_of_the_sum(x: torch.Tensor) -> torch.Tensor:
-    return (x.double() / (x.double()[:, :-1].abs().sum(1, keepdim=True) / x.shape[1])).to(x.dtype)
-
-
-def by_one_global_mean(x: torch.Tensor) -> torch.Tensor:
-    return (accumulating(x) / accumulating(x).abs().mean()).to(x.dtype)
-
-
-def by_the_neighbours_mean(x: torch.Tensor) -> torch.Tensor:
-    return (accumulating(x) / mean_of(accumulating(x)).roll(1, 0)).to(x.dtype)
-
-
-def without_abs(x: torch.Tensor) -> torch.Tensor:
-    return (accumulating(x) / accumulating(x).mean(1, keepdim=True)).to(x.dtype)
-
-
-def abs_of_the_result(x: torch.Tensor) -> torch.Tensor:
-    return eager(x).abs()
-
-
-def zeros(x: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(x)
-
-
-def twice_the_input(x: torch.Tensor) -> torch.Tensor:
-    return 2 * x
-
-
-def the_input(x: torch.Tensor) -> torch.Tensor:
-    return x.clone()
-
-
-def largest_element_only(x: torch.Tensor) -> torch.Tensor:
-    y = eager(x)
-    return torch.where(x.abs() == x.abs().amax(1, keepdim=True), y, torch.copysign(torch.zeros_like(y), x))
 
 
 # Which dtypes, the fewest and the most columns at which the fault is larger than what rounding may do, and the values.
