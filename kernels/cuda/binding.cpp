@@ -65,13 +65,13 @@ void run_limited(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef giv
 
 void run(at::Tensor const& x, at::Tensor const& out) { run_limited(x, out, {}); }
 
-// What `run_limited` would launch: [regime, threads, team, lanes, each, rows_each, held, slice, teams, blocks, shared, workspace].
+// What `run_limited` would launch, as numbers in the order of Plan.
 std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef given) {
   l1norm::Layout const at = layout_of(x, out);
   c10::cuda::CUDAGuard const guard(x.device());
   l1norm::Plan const to = l1norm::choose(at, limits_of(given));
-  return {static_cast<int>(to.regime), to.threads, to.team, to.lanes, to.each, to.rows_each, to.held, to.slice, to.teams, to.blocks,
-          to.shared, to.workspace};
+  return {static_cast<int>(to.regime), to.threads, to.team,   to.lanes, to.each,  to.rows_each, to.unit, to.unit_bytes,
+          to.across,                   to.held,    to.slice,  to.teams, to.blocks, to.shared,   to.workspace};
 }
 
 }  // namespace

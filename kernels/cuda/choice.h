@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "layout.h"
 
@@ -27,7 +28,7 @@ enum class Regime : int {
   kGroup = 2,    // group.cuh
   kBlock = 3,    // team_rows.cuh, one block a row
   kCluster = 4,  // team_rows.cuh, a cluster a row
-  kGrid = 5,     // team_rows.cuh, blocks of the whole chip a row
+  kGrid = 5,     // grid_rows.cuh, blocks of the whole chip a row
   kColumns = 6,  // columns.cuh
   kStrided = 7,  // strided.cuh
 };
@@ -35,15 +36,17 @@ enum class Regime : int {
 struct Plan {
   Regime regime;
   int threads;             // of a block
-  int team;                // blocks that share a row (tile of columns); 1 elsewhere
+  int team;                // blocks that share a row (a tile of columns); 1 elsewhere
   int lanes;               // kGroup, kTile, kStrided: threads that share a row
-  int each;                // kGroup: vectors a thread holds; kColumns: elements
-  int rows_each;           // kTile: rows of a tile; kColumns: rows across a tile
+  int each;                // kGroup: vectors a thread holds
+  int rows_each;           // kTile: rows of a tile
   int unit;                // kColumns: the outer dimension whose stride is 1
-  int held;                // kBlock, kCluster, kGrid: vectors of a slice in shared memory, at most
-  std::int64_t slice;      // likewise: vectors of a slice
+  int unit_bytes;          // kColumns: what a thread moves at once
+  int across;              // kColumns: units across a tile
+  int held;                // kBlock, kCluster, kGrid: vectors of a slice; kColumns: units of a thread, both in shared memory
+  std::int64_t slice;      // kGrid: vectors of a slice; beyond `held` they are read twice
   std::int64_t teams;      // kGrid: teams that run side by side
-  std::int64_t blocks;     // blocks of the launch; kBlock, kCluster: of the launch if each row had its own team
+  std::int64_t blocks;     // of the launch
   std::int64_t shared;     // bytes of dynamic shared memory
   std::int64_t workspace;  // bytes of scratch in global memory
 };
@@ -56,11 +59,13 @@ constexpr int kTileMaxRow = 512;          // bytes: above, a row's two edges cos
 constexpr int kGroupMaxRow = 4096;        // bytes: 32 lanes with 8 vectors each
 constexpr int kTileBytes = 8192;          // bytes: 256 threads with 2 vectors each
 constexpr int kTileScales = 8192;         // bytes of shared memory for the scales of a tile
-constexpr int kTeamStatic = 2560;         // bytes of static shared memory of team_rows, at most
+constexpr int kTeamStatic = 1024;         // bytes of static shared memory of team_rows and grid_rows, at most
 constexpr int kDriverShared = 1024;       // bytes the driver takes of each block's shared memory
 constexpr int kCounterBytes = 128;        // a line for each team's counter
-constexpr int kColumnThreads = 512;
+constexpr int kColumnThreads = 256;
+constexpr int kColumnWidth = 1024;        // rows of a tile x blocks of its cluster: 4 to 8 KB of sums to exchange
 constexpr int kStridedThreads = 256;
+constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid, in its first dimension
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -130,10 +135,10 @@ inline Plan group(Layout const& at) {
   return plan;
 }
 
-// Bytes of dynamic shared memory that leave room for `blocks` blocks of team_rows on an SM.
-inline std::int64_t shared_for(Limits const& device, int blocks) {
-  std::int64_t const fair = device.shared_per_sm / blocks - kDriverShared - kTeamStatic;
-  std::int64_t const most = device.shared_per_block - kTeamStatic;
+// Bytes of dynamic shared memory that leave room for `blocks` blocks of a kernel on an SM.
+inline std::int64_t shared_for(Limits const& device, int blocks, int fixed) {
+  std::int64_t const fair = device.shared_per_sm / blocks - kDriverShared - fixed;
+  std::int64_t const most = device.shared_per_block - fixed;
   return smaller(fair, most) / kLine * kLine;
 }
 
@@ -146,37 +151,46 @@ inline Plan team(Layout const& at, Limits const& device) {
   int const per = kVector / element_bytes(at.kind);
   // A row may begin up to seven vectors into its first line.
   std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
+  auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
   Plan plan{};
-  plan.regime = Regime::kBlock;
-  // Three blocks an SM: while one reduces and one stores, one still loads. Two keep a row in a cluster that would else need the grid.
+  // Three blocks an SM: while one waits for its sum and one stores, one still loads. Two keep a row in a cluster that would else need the
+  // grid.
   std::int64_t team = 0;
   for (int blocks = 3; blocks >= 2 && team == 0; --blocks) {
-    std::int64_t const need = power_of_two(ceil_div(vectors * kVector, shared_for(device, blocks)));
-    if (need <= device.max_cluster && slice(vectors, need) * kVector <= shared_for(device, blocks)) team = need;
+    std::int64_t need = 1;
+    while (need <= device.max_cluster && slice(vectors, need) > capacity(blocks)) need *= 2;
+    if (need <= device.max_cluster) team = need;
   }
-  std::int64_t const capacity = shared_for(device, team > 0 ? 1 : 3);
+  std::int64_t held = 0;
   if (team > 0) {
     // Few rows: more blocks a row until each SM has one, while a slice keeps 4 KB.
     while (team * 2 <= device.max_cluster && at.rows * team < device.sms && slice(vectors, team * 2) >= 256) team *= 2;
     plan.regime = team > 1 ? Regime::kCluster : Regime::kBlock;
+    plan.blocks = at.rows * team;
+    held = slice(vectors, team);
   } else {
-    // As many rows side by side as the chip holds; a row that exceeds it gets all of it, and is read twice in part. Without cooperative
+    // As many rows side by side as the chip holds; a row that exceeds it gets all of it and is read twice in part. Without cooperative
     // launches each block is a team of its own, which nobody waits for.
     plan.regime = Regime::kGrid;
     std::int64_t const slots = 3 * static_cast<std::int64_t>(device.sms);
-    team = device.cooperative != 0 ? smaller(slots, ceil_div(vectors * kVector, capacity)) : 1;
+    std::int64_t const most = capacity(3);
+    team = 1;
+    if (device.cooperative != 0) {
+      while (team <= slots && slice(vectors, team) > most) ++team;
+    }
+    team = smaller(team, slots);
     plan.teams = smaller(at.rows, slots / team);
     if (device.cooperative != 0) team = slots / plan.teams;
+    plan.blocks = plan.teams * team;
+    held = smaller(slice(vectors, team), most);
+    plan.slice = slice(vectors, team);
     plan.workspace = plan.teams * (kCounterBytes + 2 * team * 8);
   }
   plan.team = static_cast<int>(team);
-  plan.slice = slice(vectors, team);
-  plan.held = static_cast<int>(smaller(plan.slice, capacity / kVector));
-  plan.shared = static_cast<std::int64_t>(plan.held) * kVector;
-  // About eight vectors a thread; a row alone on its SMs wants more threads, as nothing else hides its latency.
-  std::int64_t const share = at.rows * team <= 2 * device.sms ? 2 : 8;
-  plan.threads = static_cast<int>(larger(64, smaller(power_of_two(plan.slice / share), 256)));
-  plan.blocks = (plan.regime == Regime::kGrid ? plan.teams : at.rows) * team;
+  plan.held = static_cast<int>(held);
+  plan.shared = held * kVector;
+  // Three to six vectors a thread in short slices: more threads shorten the chain from load to store.
+  plan.threads = static_cast<int>(larger(64, smaller(power_of_two(held / 6), 256)));
   return plan;
 }
 
@@ -189,22 +203,64 @@ inline int neighbours(Layout const& at) {
   return found;
 }
 
+// May a thread move 16 bytes of neighbouring rows at once, wherever it is?
+inline bool wide(Layout const& at, int unit) {
+  std::int64_t const size = element_bytes(at.kind);
+  std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) | reinterpret_cast<std::uintptr_t>(at.out);
+  all |= at.column_in * size | at.column_out * size | at.outer.size[unit] * size;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (d != unit) all |= at.outer.in[d] * size | at.outer.out[d] * size;
+  }
+  return all % kVector == 0;
+}
+
 inline Plan columns(Layout const& at, Limits const& device, int unit) {
   int const size = element_bytes(at.kind);
-  int const deep = size == 8 ? 16 : 32;
-  int const narrowest = kLine / size;  // rows across: a warp reads whole lines
   Plan plan{};
   plan.regime = Regime::kColumns;
   plan.threads = kColumnThreads;
   plan.unit = unit;
-  plan.each = at.columns <= 16 ? 4 : deep;
-  // As wide as the columns allow: the threads behind each other share them out.
-  std::int64_t across = kColumnThreads * plan.each / power_of_two(larger(at.columns, plan.each));
-  across = smaller(across, power_of_two(at.outer.size[unit]));
-  plan.rows_each = static_cast<int>(smaller(larger(across, narrowest), kColumnThreads));
-  std::int64_t const behind = kColumnThreads / plan.rows_each;
-  plan.team = static_cast<int>(smaller(device.max_cluster, power_of_two(ceil_div(at.columns, behind * plan.each))));
-  plan.blocks = ceil_div(at.outer.size[unit], plan.rows_each) * (at.rows / at.outer.size[unit]) * plan.team;
+  plan.unit_bytes = wide(at, unit) ? kVector : size;
+  int const rows = plan.unit_bytes / size;  // of a unit
+  std::int64_t const units = at.outer.size[unit] / rows;
+  // No more threads behind each other than there are columns, and a line across where the strip is that wide.
+  std::int64_t behind = 1;
+  while (behind * 2 <= smaller(at.columns, kColumnThreads)) behind *= 2;
+  std::int64_t const narrowest =
+      larger(kColumnThreads / behind, smaller(kLine / plan.unit_bytes, power_of_two(units)));
+  // Wider tiles cut fewer sectors of 32 bytes in two where strips are not aligned, but may reach further beyond the strip.
+  std::int64_t const unit_row = static_cast<std::int64_t>(kColumnThreads) * plan.unit_bytes;  // one unit of every thread
+  std::int64_t best = 0;
+  for (std::int64_t across = narrowest; across <= kColumnThreads; across *= 2) {
+    std::int64_t const cost = ceil_div(units, across) * (across * plan.unit_bytes + (rows > 1 ? 0 : 32));
+    std::int64_t const team = smaller(device.max_cluster, kColumnWidth / (across * rows));
+    bool const fits = team > 0 && ceil_div(at.columns, kColumnThreads / across * team) <= shared_for(device, 3, 16384) / unit_row;
+    if (best != 0 && (cost >= best || !fits)) continue;
+    best = cost;
+    plan.across = static_cast<int>(across);
+  }
+  std::int64_t const width = static_cast<std::int64_t>(plan.across) * rows;
+  std::int64_t const deep = kColumnThreads / plan.across;
+  std::int64_t const sum = at.kind == Kind::kFloat64 ? 8 : 4;
+  std::int64_t const sums = kColumnThreads / larger(plan.across, 32) * width * sum;
+  std::int64_t held = 0;
+  std::int64_t exchange = 0;
+  for (int team = 1; team <= device.max_cluster && team * width <= kColumnWidth; team *= 2) {
+    exchange = team > 1 ? team * width * sum : 0;
+    std::int64_t const room = shared_for(device, 3, static_cast<int>(sums + exchange)) / unit_row;
+    std::int64_t const need = ceil_div(at.columns, deep * team);
+    held = smaller(need, larger(room, 1));
+    plan.team = team;
+    if (need <= room) break;
+  }
+  if (plan.team == 0) {  // a tile so wide that no cluster may share it: its block keeps what it can
+    plan.team = 1;
+    exchange = 0;
+    held = smaller(ceil_div(at.columns, deep), larger(shared_for(device, 3, static_cast<int>(sums)) / unit_row, 1));
+  }
+  plan.held = static_cast<int>(held);
+  plan.shared = held * unit_row + exchange + sums;
+  plan.blocks = ceil_div(units, plan.across) * (at.rows / at.outer.size[unit]) * plan.team;
   return plan;
 }
 
@@ -214,7 +270,7 @@ inline Plan strided(Layout const& at) {
   plan.threads = kStridedThreads;
   plan.team = 1;
   plan.lanes = at.columns <= 1024 ? 32 : kStridedThreads;
-  plan.blocks = ceil_div(at.rows, kStridedThreads / plan.lanes);
+  plan.blocks = smaller(ceil_div(at.rows, kStridedThreads / plan.lanes), kMostBlocks);  // its blocks take several rows
   return plan;
 }
 
@@ -232,7 +288,10 @@ inline Plan choose(Layout const& at, Limits const& device) {
   }
   int const unit = choice::neighbours(at);
   // Strips narrower than a sector waste most of each access that a line of columns would use.
-  if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) return choice::columns(at, device, unit);
+  if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) {
+    Plan const plan = choice::columns(at, device, unit);
+    if (plan.blocks <= choice::kMostBlocks) return plan;
+  }
   return choice::strided(at);
 }
 

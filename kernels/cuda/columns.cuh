@@ -1,8 +1,8 @@
 // Dim 1 is not the innermost: the elements of a row lie a stride apart, and neighbours in memory belong to different rows.
 //
-// A tile is a strip of neighbouring rows. Lanes lie along the strip, so a warp reads neighbouring elements; the threads behind each other,
-// and the blocks of a cluster, share out the columns. A thread holds its elements in registers, so a strip is read once while its columns
-// fit; longer ones are read twice, the second time backwards.
+// A tile is a strip of neighbouring rows. Threads lie along the strip, so a warp reads neighbouring elements; those behind each other, and
+// the blocks of a cluster, share out the columns. A thread moves one unit at a time: 16 bytes where all addresses allow it, else an element.
+// It keeps its units in shared memory, so a strip is read once; what does not fit is read twice, the second time backwards.
 #pragma once
 
 #include "rows.cuh"
@@ -10,10 +10,8 @@
 
 namespace l1norm {
 
-constexpr int kColumnThreads = 512;
-constexpr int kShallow = 4;            // elements a thread holds where a row has few columns
-template <typename T> constexpr int kDeep = sizeof(T) == 8 ? 16 : 32;  // and where it has many: 64 KB a block, two blocks an SM
-constexpr int kColumnSums = 1024;  // partial sums that blocks of a cluster exchange: 16 blocks x 64 rows
+constexpr int kColumnThreads = 256;
+constexpr int kColumnBlocks = 3;  // blocks an SM that the registers must leave room for
 
 struct ColumnArgs {
   void const* in;
@@ -21,91 +19,140 @@ struct ColumnArgs {
   std::int64_t columns;
   std::int64_t column_in;
   std::int64_t column_out;
-  std::int64_t strip;   // neighbouring rows, with stride 1 in both tensors
-  std::int64_t strips;  // tiles along them
-  std::int64_t tiles;   // tiles in all
+  std::int64_t units;   // of a strip: units of neighbouring rows
+  std::int64_t strips;  // tiles along a strip
   OuterDims<kFewOuter> outer;  // the other dimensions
-  int across_log2;      // rows of a tile, a power of two
+  int across_log2;      // units across a tile, a power of two
   int team;             // blocks that share a tile's columns
-  std::int64_t chunks;  // a tile's columns over what its team holds at once, rounded up
+  int held;             // units of a thread in shared memory, at most
 };
 
-template <typename T, int kEach, Team kTeam>
-__global__ void __launch_bounds__(kColumnThreads, 2) column_tiles(ColumnArgs const args) {
+// What a thread moves at once: a vector of neighbouring rows' elements, or one element.
+template <typename T, bool kWide> struct Unit;
+
+template <typename T> struct Unit<T, true> {
+  using Type = uint4;
+  static constexpr int kRows = kPerVector<T>;
+  static __device__ SumOf<T> widen(uint4 const& unit, int i) { return Numeric<T>::widen(unit, i); }
+  static __device__ uint4 load(T const* from) { return load16(from); }
+  static __device__ void store(T* to, SumOf<T> const* y) { store16(to, Numeric<T>::pack(y)); }
+  static __device__ void fetch(uint4* to, T const* from) { copy16_async(to, from); }
+};
+
+template <typename T> struct Unit<T, false> {
+  using Type = T;
+  static constexpr int kRows = 1;
+  static __device__ SumOf<T> widen(T unit, int) { return Numeric<T>::widen(unit); }
+  static __device__ T load(T const* from) { return *from; }
+  static __device__ void store(T* to, SumOf<T> const* y) { *to = Numeric<T>::narrow(y[0]); }
+  static __device__ void fetch(T* to, T const* from) { copy_element_async(to, from); }
+};
+
+template <typename T, bool kWide>
+__global__ void __launch_bounds__(kColumnThreads, kColumnBlocks) column_tiles(ColumnArgs const args) {
   using Sum = SumOf<T>;
-  __shared__ Sum partial[kColumnThreads];
-  __shared__ Sum exchanged[kColumnSums];
+  using U = Unit<T, kWide>;
+  constexpr int kRows = U::kRows;
+  constexpr int kUnroll = 8;
+  int const thread = static_cast<int>(threadIdx.x);
   int const across = 1 << args.across_log2;
-  int const x = static_cast<int>(threadIdx.x) & (across - 1);
-  int const y = static_cast<int>(threadIdx.x) >> args.across_log2;
+  int const width = across * kRows;  // rows of a tile
+  int const x = thread & (across - 1);
+  int const y = thread >> args.across_log2;
   int const deep = kColumnThreads >> args.across_log2;  // threads behind each other
-  TeamPlace const place = team_place(args.team);
-  int const stride = deep * place.size;  // columns between a thread's elements
-  int const chunk = stride * kEach;      // columns that the team holds at once
+  int const rank = static_cast<int>(blockIdx.x % static_cast<unsigned>(args.team));
+  std::int64_t const tile = blockIdx.x / static_cast<unsigned>(args.team);
 
-  for (std::int64_t tile = place.team; tile < args.tiles; tile += place.teams) {
-    std::int64_t const outer = tile / args.strips;
-    std::int64_t const row = (tile - outer * args.strips) * across + x;
-    bool const live = row < args.strip;
-    Offsets const at = offsets(args.outer, outer);
-    T const* const in = static_cast<T const*>(args.in) + at.in + row;
-    T* const out = static_cast<T*>(args.out) + at.out + row;
-    std::int64_t const start = static_cast<std::int64_t>(place.rank) * deep + y;
+  // Dynamic shared memory: the units, what the cluster's blocks send each other, the sums of the block's parts.
+  extern __shared__ uint4 dynamic[];
+  auto* const held = reinterpret_cast<typename U::Type*>(dynamic) + thread;
+  Sum* const exchanged = reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
+  Sum* const partial = exchanged + (args.team > 1 ? args.team * width : 0);
 
-    // Columns from `from` to the last one, none beside the strip; more than a chunk counts as a chunk.
-    auto const columns_left = [&](std::int64_t from) {
-      std::int64_t const left = live ? args.columns - from : 0;
-      return static_cast<int>(left < chunk ? left : chunk);
-    };
-    T held[kEach];
-    auto const fetch = [&](std::int64_t from) {
-      T const* at = in + from * args.column_in;
-      int const left = columns_left(from);
+  if (args.team > 1) cluster_arrive();
+  wait_for_previous();
+
+  std::int64_t const outer = divide(tile, args.strips);
+  std::int64_t const unit = (tile - outer * args.strips) * across + x;
+  Offsets const at = offsets(args.outer, outer);
+  T const* const in = static_cast<T const*>(args.in) + at.in + unit * kRows;
+  T* const out = static_cast<T*>(args.out) + at.out + unit * kRows;
+  // This thread's columns: first, first + stride, ...
+  int const first = y * args.team + rank;
+  int const stride = deep * args.team;
+  std::int64_t count = 0;
+  if (unit < args.units && first < args.columns) count = divide(args.columns - 1 - first, stride) + 1;
+  int const kept = static_cast<int>(count < args.held ? count : args.held);
+  std::int64_t const step_in = stride * args.column_in;
+  std::int64_t const step_out = stride * args.column_out;
+  T const* const from = in + first * args.column_in;
+  T* const to = out + first * args.column_out;
+
+#pragma unroll kUnroll
+  for (int k = 0; k < kept; ++k) U::fetch(held + k * kColumnThreads, from + k * step_in);
+  Sum sum[kRows] = {};
+  auto const add = [&](typename U::Type const& value, Sum* part) {
 #pragma unroll
-      for (int k = 0; k < kEach; ++k) {
-        held[k] = k * stride < left ? *at : Numeric<T>::narrow(0);
-        at += stride * args.column_in;
-      }
-    };
-    Sum sum = 0;
-    for (std::int64_t c = 0; c < args.chunks; ++c) {
-      fetch(start + c * chunk);
-      Sum part[kEach];
+    for (int i = 0; i < kRows; ++i) part[i] += magnitude(U::widen(value, i));
+  };
+  for (std::int64_t k = kept; k < count; ++k) add(U::load(from + k * step_in), sum);
+  copies_arrived();
+  for (int k = 0; k < kept; k += kUnroll) {
+    Sum part[kRows] = {};
 #pragma unroll
-      for (int k = 0; k < kEach; ++k) part[k] = magnitude(Numeric<T>::widen(held[k]));
-      sum += tree_sum<kEach>(part);
+    for (int i = 0; i < kUnroll; ++i) {
+      if (k + i < kept) add(held[(k + i) * kColumnThreads], part);
     }
-    // The threads behind each other, as a tree over halves.
-    partial[threadIdx.x] = sum;
-    for (int half = deep / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (y < half) partial[threadIdx.x] += partial[threadIdx.x + (half << args.across_log2)];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) sum[i] += part[i];
+  }
+
+  // Threads behind each other: in the warp, in the block, in the cluster.
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    for (int step = across; step < kWarp; step *= 2) sum[i] += __shfl_xor_sync(kAllLanes, sum[i], step);
+  }
+  int const wide = across < kWarp ? kWarp : across;
+  int const groups = kColumnThreads / wide;
+  if (groups > 1) {
+    if ((thread & (wide - 1)) < across) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) partial[thread / wide * width + x * kRows + i] = sum[i];
     }
     __syncthreads();
-    Sum total = partial[x];
-    if constexpr (kTeam == Team::kCluster) {
-      cluster_barrier();  // all members run, and have read what the last tile exchanged
-      for (int rank = y; rank < place.size; rank += deep) {
-        cluster_store(&exchanged[(place.rank << args.across_log2) + x], rank, total);
-      }
-      cluster_barrier();
-      total = 0;
-      for (int rank = 0; rank < place.size; ++rank) total += exchanged[(rank << args.across_log2) + x];
-    }
-    RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.columns));
-
-    for (std::int64_t c = args.chunks - 1; c >= 0; --c) {
-      if (c != args.chunks - 1) fetch(start + c * chunk);
-      T* to = out + (start + c * chunk) * args.column_out;
-      int const left = columns_left(start + c * chunk);
 #pragma unroll
-      for (int k = 0; k < kEach; ++k) {
-        if (k * stride < left) *to = Numeric<T>::narrow(quotient(Numeric<T>::widen(held[k]), scale));
-        to += stride * args.column_out;
-      }
+    for (int i = 0; i < kRows; ++i) {
+      sum[i] = 0;
+      for (int g = 0; g < groups; ++g) sum[i] += partial[g * width + x * kRows + i];
     }
-    __syncthreads();  // partial is read before the next tile writes it
   }
+  if (args.team > 1) {
+    cluster_wait();  // all members run, so their shared memory may be written
+    for (int member = y; member < args.team; member += deep) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) cluster_store(&exchanged[rank * width + x * kRows + i], member, sum[i]);
+    }
+    cluster_arrive();
+    cluster_wait();
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      sum[i] = 0;
+      for (int m = 0; m < args.team; ++m) sum[i] += exchanged[m * width + x * kRows + i];
+    }
+  }
+  RowScale<Sum> scale[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) scale[i] = row_scale(sum[i], static_cast<Sum>(args.columns));
+
+  auto const store = [&](T* place, typename U::Type const& value) {
+    Sum quotients[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) quotients[i] = quotient(U::widen(value, i), scale[i]);
+    U::store(place, quotients);
+  };
+  for (std::int64_t k = count - 1; k >= kept; --k) store(to + k * step_out, U::load(from + k * step_in));
+#pragma unroll 4
+  for (int k = 0; k < kept; ++k) store(to + k * step_out, held[k * kColumnThreads]);
 }
 
 }  // namespace l1norm

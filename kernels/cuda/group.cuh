@@ -8,25 +8,26 @@
 
 namespace l1norm {
 
-constexpr int kGroupThreads = 256;
+constexpr int kGroupThreads = 256;  // at most: fewer spread few rows over more SMs
 
 template <int kDims> struct GroupArgs {
   Rows<kDims> rows;
   int lanes_log2;
 };
 
-// Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes keep memory busy.
-// Doubles need twice the registers for their scale.
+// Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes must keep memory busy. Doubles need
+// twice the registers for their scale, and 16-bit values more to be unpacked in.
 template <typename T, int kEach>
-constexpr int kGroupBlocks = (kEach == 1 ? 8 : kEach == 2 ? 6 : kEach == 4 ? 4 : 3) - (sizeof(T) == 8 && kEach < 4 ? 2 : 0);
+constexpr int kGroupBlocks = kEach == 1 ? 6 : kEach == 2 ? (sizeof(T) == 4 ? 6 : 4) : kEach == 4 ? 4 : (sizeof(T) == 2 ? 2 : 3);
 
 template <typename T, int kEach, int kDims>
 __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group_rows(GroupArgs<kDims> const args) {
   using Sum = SumOf<T>;
+  wait_for_previous();
   int const lanes = 1 << args.lanes_log2;
   int const lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   std::int64_t const row =
-      (static_cast<std::int64_t>(blockIdx.x) * kGroupThreads + threadIdx.x) >> args.lanes_log2;
+      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> args.lanes_log2;
   bool const live = row < args.rows.count;  // lanes beyond the last row still take part in the shuffles
   RowView<T> const at = view<T>(args.rows, live ? row : 0);
   int const vectors = live ? static_cast<int>(at.part.vectors) : 0;

@@ -79,6 +79,12 @@ template <> struct Numeric<__nv_bfloat16> : Numeric16<__nv_bfloat16> {
 template <typename T> using SumOf = typename Numeric<T>::Sum;
 template <typename T> constexpr int kPerVector = kVectorBytes / static_cast<int>(sizeof(T));
 
+// a / b for a, b >= 0, by the short division where both fit it: the long one takes ten times as many instructions.
+__device__ inline std::int64_t divide(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  return a / b;
+}
+
 // ---- memory ------------------------------------------------------------------------------------------------------------
 
 // 16 bytes at a 16-byte aligned global address. The order of `volatile` keeps a refill of a buffer behind its last reading.
@@ -99,7 +105,26 @@ __device__ inline void copy16_async(uint4* to_shared, void const* from_global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from_global) : "memory");
 }
 
+// The same for one element; 16-bit elements are too small for it and are copied at once.
+template <typename T> __device__ inline void copy_element_async(T* to_shared, T const* from_global) {
+  if constexpr (sizeof(T) >= 4) {
+    unsigned const to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+    constexpr int kBytes = static_cast<int>(sizeof(T));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from_global), "n"(kBytes) : "memory");
+  } else {
+    *to_shared = *from_global;
+  }
+}
+
 __device__ inline void copies_arrived() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// The launch may begin while the kernel before it on the stream still runs: only behind this may memory be touched. It saves a microsecond
+// of a short call.
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // ---- sums --------------------------------------------------------------------------------------------------------------
 

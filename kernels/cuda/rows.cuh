@@ -28,7 +28,7 @@ template <int kDims> __device__ inline Offsets offsets(OuterDims<kDims> const& o
   if (kDims == 1 || outer.dims <= 1) return {row * outer.in[0], row * outer.out[0]};
   Offsets to{0, 0};
   for (int d = outer.dims - 1; d > 0; --d) {
-    std::int64_t const rest = row / outer.size[d];
+    std::int64_t const rest = divide(row, outer.size[d]);
     std::int64_t const at = row - rest * outer.size[d];
     to.in += at * outer.in[d];
     to.out += at * outer.out[d];

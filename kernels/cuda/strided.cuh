@@ -21,10 +21,11 @@ struct StridedArgs {
   int lanes;  // kWarp or kStridedThreads
 };
 
-template <typename T> __global__ void __launch_bounds__(kStridedThreads) strided_rows(StridedArgs const args) {
+template <typename T> __global__ void __launch_bounds__(kStridedThreads, 3) strided_rows(StridedArgs const args) {
   using Sum = SumOf<T>;
   constexpr int kUnroll = 8;
   __shared__ Sum warps[2][kStridedThreads / kWarp];
+  wait_for_previous();
   int const lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
   int const per_block = kStridedThreads / args.lanes;
   std::int64_t const step = static_cast<std::int64_t>(gridDim.x) * per_block;

@@ -28,6 +28,7 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
   constexpr int kPer = kPerVector<T>;
   __shared__ uint4 staged[kTileBytes / kVectorBytes + 2];  // the head lies before the first whole vector, the tail after the last
   __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
+  wait_for_previous();
   int const thread = static_cast<int>(threadIdx.x);
   std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * args.rows_each;
   int const rows = static_cast<int>(args.count - first < args.rows_each ? args.count - first : args.rows_each);

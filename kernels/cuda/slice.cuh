@@ -1,0 +1,92 @@
+// A row cut into one slice per block, at 128-byte addresses of the input rather than at columns / blocks: that is what lets odd rows be split.
+//
+// Promise: the slices of a team hold every whole vector of the row once; the row's few edge elements belong to the team's first block.
+#pragma once
+
+#include "rows.cuh"
+
+namespace l1norm {
+
+// One block's part of one row. Places are counted from the slice's start, which is a 128-byte line of the input.
+template <typename T> struct Slice {
+  T const* in;  // place 0, which may lie before the row: places [begin, end) hold vectors of the row
+  T* out;
+  int begin;    // 0 to 7
+  std::int64_t end;
+  RowView<T> row;
+};
+
+// The places of a slice that shared memory holds: all of them, or the first `most`.
+struct Places {
+  int begin;
+  int end;
+
+  __device__ bool has(int place) const { return static_cast<unsigned>(place - begin) < static_cast<unsigned>(end - begin); }
+};
+
+template <typename T> __device__ inline Places held_places(Slice<T> const& slice, int most) {
+  return {slice.begin, static_cast<int>(slice.end < most ? slice.end : most)};
+}
+
+// Start copying these places into shared memory, each thread its own.
+template <typename T> __device__ inline void fetch(Slice<T> const& slice, Places const& places, uint4* held) {
+  for (int i = static_cast<int>(threadIdx.x); i < places.end; i += static_cast<int>(blockDim.x)) {
+    if (places.has(i)) copy16_async(&held[i], slice.in + i * kPerVector<T>);
+  }
+}
+
+constexpr int kUnroll = 4;  // places a thread works on at once
+
+// The sum of magnitudes over the places that this thread fetched.
+template <typename T> __device__ inline SumOf<T> abs_sum_held(Places const& places, uint4 const* held) {
+  int const threads = static_cast<int>(blockDim.x);
+  SumOf<T> sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < places.end; i += kUnroll * threads) {
+    SumOf<T> part[kUnroll];
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) part[k] = places.has(i + k * threads) ? abs_sum<T>(held[i + k * threads]) : SumOf<T>(0);
+    sum += tree_sum<kUnroll>(part);
+  }
+  return sum;
+}
+
+// The vectors between a row's first whole vector and the 128-byte line it lies in.
+template <typename T> __device__ inline int lead_of(RowView<T> const& row) {
+  constexpr int kLineVectors = kLineBytes / kVectorBytes;
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(row.in_vector(0)) / kVectorBytes) & (kLineVectors - 1);
+}
+
+// Part number `rank` of row number `row`, in slices of `length` vectors.
+template <typename T>
+__device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t row, int rank, std::int64_t length) {
+  Slice<T> to;
+  to.row = view<T>(rows, row);
+  std::int64_t const origin = rank * length - lead_of(to.row);  // the row's vector number at place 0
+  to.in = to.row.in_vector(origin);
+  to.out = to.row.out_vector(origin);
+  to.begin = origin < 0 ? static_cast<int>(-origin) : 0;
+  to.end = to.row.part.vectors - origin;
+  if (to.end > length) to.end = length;
+  if (to.end < to.begin) to.end = to.begin;  // a short row ends before this slice
+  return to;
+}
+
+// The output has another phase than the input: whole vectors of the output are gathered from the slice in shared memory.
+template <typename T>
+__device__ inline void store_gathered(T const* held, T* out, int count, RowScale<SumOf<T>> scale) {
+  Cut const to = cut(out, count);
+  int const thread = static_cast<int>(threadIdx.x);
+  for (int v = thread; v < static_cast<int>(to.vectors); v += static_cast<int>(blockDim.x)) {
+    SumOf<T> y[kPerVector<T>];
+    T const* const from = held + to.head + v * kPerVector<T>;
+#pragma unroll
+    for (int i = 0; i < kPerVector<T>; ++i) y[i] = quotient(Numeric<T>::widen(from[i]), scale);
+    store16(out + to.head + v * kPerVector<T>, Numeric<T>::pack(y));
+  }
+  if (thread < to.head + to.tail) {
+    int const i = thread < to.head ? thread : count - to.tail + (thread - to.head);
+    out[i] = Numeric<T>::narrow(quotient(Numeric<T>::widen(held[i]), scale));
+  }
+}
+
+}  // namespace l1norm
