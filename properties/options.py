@@ -77,7 +77,12 @@ OPTIONS = (
     Option("--case", "PROPERTY:LINE", "replay exactly one case, as a report prints it"),
     Option("--report-json", "FILE", "write the whole report there"),
     Option("--call-timeout", "SECONDS", "longest time of one call of the candidate", "20"),
-    Option("--build-timeout", "SECONDS", "longest time to load and build, and for a first call of a kind", "120"),
+    Option(
+        "--build-timeout",
+        "SECONDS",
+        "longest time to load, and for a first call of a kind, while compilers are at work",
+        "300",
+    ),
     Option("--cache-dir", "FOLDER", "where extensions are built and kept; default: the user's cache folder"),
     Option(
         "--peers",

@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from . import busy
 from .observation import Death
 from .protocol import Message
 from .worker import Session
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 _LONGEST_REPLY = 1 << 20
 #: Seconds that a process which closed its pipe has to end by itself.
 _DEATH_SECONDS = 5.0
+#: Seconds between two looks at whether a compiler is still at work.
+_LOOK_AGAIN = 5.0
 #: Lines of a dead worker's own output that a report shows.
 _LOG_LINES = 12
 #: glibc fills fresh memory with the complement of this byte (0x7F) and freed memory with the byte itself, so elements
@@ -169,13 +172,14 @@ class WorkerProcess:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._replies, selectors.EVENT_READ)
 
-    def ask(self, request: Message, timeout: float, during: str) -> Message:
+    def ask(self, request: Message, timeout: float, during: str, patience: float = 0.0) -> Message:
         """Send a request and wait for the reply.
 
         Args:
             request: what to do.
             timeout: seconds to wait.
             during: what a report calls this step.
+            patience: seconds to wait while programs that the worker has started (compilers) are at work.
 
         Raises:
             WorkerDiedError: the worker ended, fell silent, or wrote something that is no reply.
@@ -184,11 +188,17 @@ class WorkerProcess:
         with contextlib.suppress(BrokenPipeError):
             while line:
                 line = line[os.write(self._requests, line) :]
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
+        deadline = began + timeout
+        work = 0
         while b"\n" not in self._buffer:
             if not self._selector.select(max(deadline - time.monotonic(), 0)):
+                done, waited = busy.helpers_work(self._pid), time.monotonic() - began
+                if done > work and waited < patience:
+                    work, deadline = done, time.monotonic() + min(_LOOK_AGAIN, patience - waited)
+                    continue
                 self.kill()
-                raise WorkerDiedError(Death(f"no answer within {timeout:g} s", during, self._last_lines()), True)
+                raise WorkerDiedError(Death(f"no answer within {waited:.0f} s", during, self._last_lines()), True)
             part = os.read(self._replies, 1 << 16)
             if not part:
                 raise WorkerDiedError(self._post_mortem(during), False)
@@ -244,7 +254,13 @@ class WorkerInside:
     def __init__(self, slot_fds: list[int]) -> None:
         self._session = Session(slot_fds)
 
-    def ask(self, request: Message, timeout: float, during: str) -> Message:  # noqa: ARG002 - as WorkerProcess
+    def ask(
+        self,
+        request: Message,
+        timeout: float,  # noqa: ARG002
+        during: str,  # noqa: ARG002
+        patience: float = 0.0,  # noqa: ARG002
+    ) -> Message:
         """Do it here and now, however long it takes."""
         return self._session.handle(request)
 

@@ -27,6 +27,8 @@ from .protocol import Message, Place, View
 #: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
 _POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
 _OUTPUT_SLOT = 1
+#: Importing a large library, or tracing a model for the first time, takes a few times as long as a call may.
+FIRST = 3
 #: Bytes compared at a time.
 _COMPARED = 1 << 28
 
@@ -37,13 +39,18 @@ class Limits:
 
     Attributes:
         start: a worker's own start (the import of torch).
-        build: loading a candidate, and its first call of a kind: it may compile.
-        call: any other call.
+        build: loading a candidate, and its first call of a kind, while compilers that it started are at work.
+        call: a call. Loading, and a first call of a kind, may take `FIRST` times as long without a compiler's help.
     """
 
     start: float = 120.0
-    build: float = 120.0
+    build: float = 300.0
     call: float = 20.0
+
+    @property
+    def first(self) -> float:
+        """Seconds for loading, and for a first call of a kind, where no compiler is at work."""
+        return min(FIRST * self.call, self.build)
 
 
 @dataclass(frozen=True)
@@ -117,13 +124,13 @@ class Runner:
             return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
         try:
             with self._build_lock():
-                reply = worker.ask(request, self.limits.build, "load")
+                reply = worker.ask(request, self.limits.first, "load", self.limits.build)
         except WorkerDiedError as dead:
             worker.close()
             self.deaths += 1
             text = f"the process that loads it ended: {dead.death.cause}"
             if dead.timed_out:
-                text = f"is not loaded after {self.limits.build:g} s (import, build and __init__ together)"
+                text = f"is not loaded (import, build and __init__ together): {dead.death.cause}"
             return LoadFailure(text, dead.death, dead.timed_out, dead.death.log)
         except filelock.Timeout as busy:
             worker.close()
@@ -134,7 +141,9 @@ class Runner:
         self._worker = worker
         return None
 
-    def observe(self, given: Input, *, timeout: float | None = None, keep: str = "", slack: int = 0) -> Observation:
+    def observe(
+        self, given: Input, *, timeout: float | None = None, keep: str = "", slack: int = 0, first: bool = False
+    ) -> Observation:
         """Call the candidate on one input.
 
         Args:
@@ -142,6 +151,7 @@ class Runner:
             timeout: seconds, by default `Limits.call`.
             keep: a name under which the worker keeps the result for `collect`; the values are then not copied out.
             slack: bytes between the input's end and the page that nothing may touch.
+            first: whether this is a first call of a kind, which may compile.
         """
         failure = self.load()
         if failure is not None:
@@ -153,7 +163,8 @@ class Runner:
         request = {"op": "call", "view": protocol.to_message(view), "keep": keep, "output": None}
         if not keep:
             request["output"] = protocol.to_message(self._output_place(given))
-        seen = self._ask(request, timeout or self.limits.call, given)
+        seconds = self.limits.first if first else timeout or self.limits.call
+        seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
         return replace(seen, damage=_damage(given, window))
 
     def collect(self, kept: str, given: Input) -> Observation:
@@ -261,11 +272,11 @@ class Runner:
         start = slot.reserve_filled(padded, _POISON)
         return Place(_OUTPUT_SLOT, slot.capacity, start, nbytes, self.device, slot.handle)
 
-    def _ask(self, request: Message, timeout: float, given: Input) -> Observation:
+    def _ask(self, request: Message, timeout: float, given: Input, patience: float = 0.0) -> Observation:
         assert self._worker is not None
         began = time.monotonic()
         try:
-            reply = self._worker.ask(request, timeout, request["op"])
+            reply = self._worker.ask(request, timeout, request["op"], patience)
             seen = self._seen(reply, request, given, time.monotonic() - began)
         except WorkerDiedError as dead:
             self._worker.close()

@@ -100,7 +100,7 @@ class Subject:
         failure = self.runner.load()
         if failure is not None:
             return load_finding(failure)
-        seen = self.runner.observe(inputs.build(FIRST_PROBE, self.device), timeout=self.limits.build)
+        seen = self.runner.observe(inputs.build(FIRST_PROBE, self.device), first=True)
         if seen.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
             assert seen.death is not None
             kind = Kind.TIMEOUT if seen.outcome is Outcome.TIMED_OUT else Kind.CRASH
@@ -115,7 +115,7 @@ class Subject:
         return None
 
     def _supports(self, name: str, case: Case) -> bool:
-        seen = self.runner.observe(inputs.build(case, self.device), timeout=self.limits.build)
+        seen = self.runner.observe(inputs.build(case, self.device), first=True)
         if seen.outcome is Outcome.RAISED:
             self.unsupported[name] = str(seen.error)
             return False

@@ -1,0 +1,31 @@
+"""Is a compiler at work? The CPU time of the programs that a worker has started, from the process table.
+
+A candidate that builds an extension in its first call must not be taken for one that hangs, and one that hangs must not
+get a compiler's time. What tells them apart is who works: a build's time is spent by programs that the worker started.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PROCESSES = Path("/proc")
+#: Places in /proc/PID/stat behind the command's closing bracket: session, user and system time, and these two of the
+#: children that were waited for (proc(5), fields 6 and 14 to 17).
+_SESSION, _TIMES = 3, slice(11, 15)
+
+
+def helpers_work(worker: int, processes: Path = _PROCESSES) -> int:
+    """CPU time, in clock ticks, of all processes in the worker's session but its own, and of children it has waited for.
+
+    0 where the system has no process table of this form (macOS): nothing is known of helpers there.
+    """
+    total = 0
+    for stat in processes.glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # it ended while we looked
+            continue
+        if len(fields) > _TIMES.stop and int(fields[_SESSION]) == worker:
+            own, children = fields[_TIMES][:2], fields[_TIMES][2:]
+            total += sum(map(int, children if stat.parent.name == str(worker) else (*own, *children)))
+    return total
