@@ -1,7 +1,7 @@
 """The build backend that `pip install .` meets: kernelproof runs from a checkout, so it says that and stops.
 
-Its packages have common names (`kernels` belongs to a package on the index), and the kernels are compiled from the files
-of the checkout: an installed copy would shadow the one and miss the other.
+Its packages have common names (`kernels` belongs to a package on the index), and the kernels are compiled from files of
+the checkout: an installed copy would shadow the one and miss the other.
 """
 
 from typing import NoReturn

@@ -15,7 +15,7 @@ _SESSION, _TIMES = 3, slice(11, 15)
 
 
 def helpers_work(worker: int, processes: Path = _PROCESSES) -> int:
-    """CPU time, in clock ticks, of all processes in the worker's session but its own, and of children it has waited for.
+    """CPU time, in clock ticks, of all other processes in the worker's session, and of children it has waited for.
 
     0 where the system has no process table of this form (macOS): nothing is known of helpers there.
     """
