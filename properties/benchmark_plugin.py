@@ -96,26 +96,34 @@ class Bench:
 def pytest_configure(config: pytest.Config) -> None:
     """Settle what pytest-benchmark is told, before it looks."""
     config.stash[_BENCH] = _current["bench"] = Bench()
-    if getattr(config.option, "benchmark_storage", None) == _DEFAULT_STORAGE:
-        config.option.benchmark_storage = str(ROOT / ".benchmarks")
-    problem = _problem(config)
+    config.option.benchmark_storage = storage(getattr(config.option, "benchmark_storage", _DEFAULT_STORAGE))
+    problem = usage_problem(config.getoption)
     if problem:
         raise pytest.UsageError(problem)
 
 
-def _problem(config: pytest.Config) -> str:
-    """What cannot be meant; "" where all can."""
-    compared = config.getoption("benchmark_compare", None)
+def storage(given: str) -> str:
+    """Where runs are stored: in the checkout, unless another place was given (pytest-benchmark's is relative)."""
+    return str(ROOT / ".benchmarks") if given == _DEFAULT_STORAGE else given
+
+
+def usage_problem(option: Callable[[str, object], object]) -> str:
+    """What cannot be meant; "" where all can.
+
+    Args:
+        option: an option's value by name, and what to give where there is no such option.
+    """
+    compared = option("benchmark_compare", None)
     if isinstance(compared, str) and (compared.partition("::")[0].endswith(".py") or Path(compared).is_dir()):
         return (
             f"--benchmark-compare took the path {compared} for the number of a stored run; "
             f"write --benchmark-compare=0001, or put paths first"
         )
-    if not wanted(config.getoption("markexpr") or ""):
+    if not wanted(str(option("markexpr", "") or "")):
         return ""
-    if config.getoption("numprocesses", None) or config.getoption("dist", "no") != "no":
+    if option("numprocesses", None) or option("dist", "no") != "no":
         return "-m benchmark measures one thing at a time: leave -n (and --dist) out"
-    if config.getoption("isolation", None) == "none":
+    if option("isolation", None) == "none":
         return "-m benchmark measures in processes of its own: leave --isolation=none out"
     return ""
 
@@ -146,7 +154,7 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     made = Race(lineup, entry, CLOCK)
     facts: Record = {"candidate": seat.path.stem, "target": seat.target, "case": label(entry.case), "reason": ""}
     try:
-        _prepare(made, seat, facts)
+        prepare(made, seat, facts)
         yield made
         if made.result is not None:
             facts |= {**made.result.facts, "reason": made.result.wrong}
@@ -155,7 +163,8 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
         request.node.user_properties.append((_KEY, json.dumps(facts)))
 
 
-def _prepare(made: Race, seat: Seat, facts: Record) -> None:
+def prepare(made: Race, seat: Seat, facts: Record) -> None:
+    """Prepare a race: what cannot be timed is skipped, but the shipped kernel must be timed wherever it can be run."""
     try:
         made.prepare()
     except NotMeasuredError as error:

@@ -189,11 +189,12 @@ class Race:
             self._collect()
         case, nbytes = self.entry.case, 2 * self._given.nbytes
         figures = timing.figures(self._times, nbytes)
-        wrong, judged = self._judge()
-        wrong = wrong or timing.impossible(
+        impossible = timing.impossible(
             min(self._times[CANDIDATE]), min(self._times[COPY]), nbytes, nbytes * self._buffers, self.lineup.bus
         )
+        wrong, judged = self._judge()
         facts: dict[str, object] = {
+            "target": self.lineup.device.partition(":")[0],
             "shape": "x".join(map(str, case.shape)),
             "dtype": case.dtype,
             "layout": str(case.layout),
@@ -208,7 +209,7 @@ class Race:
             "goal": self.entry.goal_text,
             "goal_met": self.entry.met(figures),
         }
-        self.result = Result(facts, wrong)
+        self.result = Result(facts, impossible or wrong)
         return self.result
 
     def _warm_up(self, name: str) -> float:
