@@ -88,6 +88,18 @@ def what_instead(given: Input, fault: Fault) -> str:
         return narrower(got, given.dtype) or _ratio(got, expected, fault.bad, torch.finfo(given.logical.dtype).eps)
 
 
+def how_far(fault: Fault) -> str:
+    """How many elements are wrong and by how much: what can always be said."""
+    wrong = f"{int(fault.bad.sum())} of {fault.bad.size} elements looked at are wrong"
+    got, expected = fault.got[fault.bad], fault.expected[fault.bad]
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        ratios = np.abs(got / expected)
+    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+    if len(ratios) == 0:
+        return wrong
+    return f"{wrong}, {ratios.min():.4g} to {ratios.max():.4g} times what they should be"
+
+
 def by_magnitude(given: npt.NDArray[np.float64], bad: Mask) -> str:
     """Whether the wrong elements are those above, or below, some magnitude; rows that are mostly wrong are left out."""
     mostly_right = bad.mean(axis=1) < 0.5

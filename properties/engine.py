@@ -42,7 +42,7 @@ _REPEATS = 20
 #: Findings that a larger case tells better, and its rows and columns: see `telling`.
 _TOLD_BETTER = (Kind.WRONG_VALUE, Kind.WRONG_SPECIAL, Kind.NOT_WRITTEN, Kind.ALIASED_OUTPUT)
 _TELLING = (5, 301)
-_MOST_TELLING = 1 << 17
+_MOST_TELLING = 1 << 19
 _HUNG_PROPERTIES = 2
 _DEAD_PROPERTIES = 3
 

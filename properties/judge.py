@@ -105,7 +105,7 @@ def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
         phrases = [diagnosis.where_in_rows(fault.bad), diagnosis.which_rows(given, fault.bad_rows)]
         text = "; ".join(filter(None, phrases)).replace("wrong", "never written") or "no element is ever written"
     else:
-        text = "; ".join(filter(None, (fault.text, diagnosis.describe(given, fault)))) or "values are wrong"
+        text = "; ".join(filter(None, (fault.text, diagnosis.describe(given, fault)))) or diagnosis.how_far(fault)
     return Finding(kind, text, tuple(_worst(fault)))
 
 

@@ -24,7 +24,7 @@ FOLDER = Path(__file__).resolve().parent
 SMALL = 4096
 #: Every draw of the matrix comes from this seed: a mutant that lives on luck is then alive or dead for everybody.
 SEED = 1
-_FIELD = re.compile(r"^(Seen|Target|Found as|Killed by|Smallest case|Limits): (.+)$", re.MULTILINE)
+_FIELD = re.compile(r"^(Seen|Target|Found as|Killed by|Smallest case|Limits|Replay): (.+)$", re.MULTILINE)
 #: Looked at last: their cases are large.
 _LAST = ("many-rows", "long-rows")
 
@@ -41,6 +41,7 @@ class Specimen:
         kinds: of findings, one of which must reject it; none for an honest one.
         killer: the property that must reject it; "" where the first that does is the right one.
         smallest: most elements that the reported case may have.
+        replays: whether the reported case fails in a fresh process: not what depends on chance or on earlier calls.
         limits: names of `runner.Limits` and the seconds that are enough for it.
     """
 
@@ -51,6 +52,7 @@ class Specimen:
     kinds: frozenset[Kind]
     killer: str
     smallest: int
+    replays: bool
     limits: dict[str, float]
 
     def __str__(self) -> str:
@@ -85,6 +87,7 @@ def read(path: Path) -> Specimen:
         kinds=frozenset(Kind(word) for word in given.get("Found as", "").split()),
         killer=given.get("Killed by", ""),
         smallest=int(elements[0]),
+        replays=given.get("Replay") != "passes",
         limits={name: float(seconds) for name, seconds in limits},
     )
 

@@ -15,7 +15,7 @@ import torch
 from reference import exact, explain
 from reference.formats import accumulator, format_of
 from reference.mean import gamma
-from reference.verdict import Tier, Verdict, WholeRow
+from reference.verdict import Reason, Tier, Verdict
 
 from . import l1_words
 from .findings import Kind
@@ -51,7 +51,9 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
     verdict = _judge_in_parallel(fetch, given.shape[0], given.shape[1], dtype)
     metrics = _metrics(verdict, dtype, given.shape[1])
     if not verdict.accepted:
-        return Assessment(_fault(given, got, dtype, verdict), metrics)
+        fault = _fault(given, got, dtype, verdict)
+        elsewhere = l1_words.other_dimension(x, y) if x.numel() <= _ELEMENTS_EXPLAINED else ""
+        return Assessment(replace(fault, text=elsewhere or fault.text), metrics)
     notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
     return Assessment(None, metrics, notes, _inaccurate(verdict, dtype))
 
@@ -120,8 +122,14 @@ def _fault(given: torch.Tensor, got: torch.Tensor, dtype: str, verdict: Verdict)
     columns = given.shape[1]
     chosen = wrong[: max(1, min(_ROWS_EXPLAINED, _ELEMENTS_EXPLAINED // columns))]
     x, y = _numbers(given[chosen.tolist()]), _numbers(got[chosen.tolist()])
-    bad = np.stack([explain.offending(a, b, dtype) for a, b in zip(x, y, strict=True)])
     expected = np.stack([explain.expected(a, dtype) for a in x])
+    bounds = _bounds(expected, verdict.allowed[chosen], dtype)
+    bad = np.stack([explain.offending(a, b, dtype) for a, b in zip(x, y, strict=True)])
+    # Where the exact mean sets some elements apart, they are the wrong ones, even if most of the row is.
+    with np.errstate(invalid="ignore"):
+        apart = ~(np.abs(y - expected) <= bounds)
+    divided = (verdict.reason[chosen] == Reason.SCALING) & apart.any(1) & ~apart.all(1)
+    bad = np.where(divided[:, None], apart, bad)
     # A rule for special values is broken only where one was expected: NaN in an ordinary row is a wrong value.
     special = bool(np.all((expected[bad] == 0) | ~np.isfinite(expected[bad])))
     fault = Fault(
@@ -132,9 +140,9 @@ def _fault(given: torch.Tensor, got: torch.Tensor, dtype: str, verdict: Verdict)
         bad=bad,
         got=y,
         expected=expected,
-        bound=_bounds(expected, verdict.allowed[chosen], dtype),
+        bound=bounds,
     )
-    return replace(fault, text=_words(verdict, fault, given, x))
+    return replace(fault, text=_words(fault, given, x))
 
 
 def _bounds(expected: Numbers, allowed: Numbers, dtype: str) -> Numbers:
@@ -146,21 +154,15 @@ def _bounds(expected: Numbers, allowed: Numbers, dtype: str) -> Numbers:
     return bounds
 
 
-def _words(verdict: Verdict, fault: Fault, given: torch.Tensor, x: Numbers) -> str:
+def _words(fault: Fault, given: torch.Tensor, x: Numbers) -> str:
     """What was done instead, as far as it can be told."""
     if fault.kind is Kind.WRONG_SPECIAL:
         return l1_words.special_row(x[0], fault.got[0], fault.expected[0], fault.bad[0])
     if given.numel() > _ELEMENTS_EXPLAINED:
         return ""
-    form = format_of(str(given.dtype))
     with np.errstate(all="ignore"):
         means = np.abs(_numbers(given)).mean(1)
-        # Where the verdict has no factor, most elements of the row may still agree on one.
-        told = (verdict.whole_row[fault.rows] == WholeRow.NO) & np.isfinite(verdict.factor[fault.rows])
-        ratio = np.where((x != 0) & np.isfinite(fault.got) & (fault.got != 0), x / fault.got, np.nan)
-        middle = np.array([np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in ratio])
-        factor = np.where(told, verdict.factor[fault.rows], middle / means[fault.rows])
-    rows = Rows(x, fault.got, factor, fault.rows, means, fault.bad_rows, form.roundoff, form.largest)
+    rows = Rows(x, fault.got, fault.rows, means, fault.bad_rows, format_of(str(given.dtype)))
     return l1_words.divisor(rows)
 
 

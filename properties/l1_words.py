@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
+
+from reference.formats import Format
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -33,31 +37,35 @@ class Rows:
 
     Attributes:
         x, y: input and result, [rows, columns].
-        factor: for each row what it was divided by, in units of its mean; NaN where no element tells.
         numbers: the rows' numbers in the matrix.
         means: the means of all rows of the matrix.
         wrong: for all rows of the matrix whether they are wrong.
-        roundoff: unit roundoff of the storage type.
-        largest: largest finite number of the storage type.
+        form: the storage type.
     """
 
     x: Numbers
     y: Numbers
-    factor: Numbers
     numbers: npt.NDArray[np.intp]
     means: Numbers
     wrong: Mask
-    roundoff: float
-    largest: float
+    form: Format
 
-    @property
+    @cached_property
     def divisors(self) -> Numbers:
-        """What each row was divided by."""
-        return self.factor * self.means[self.numbers]
+        """What each row was divided by, as most of its normal results tell; NaN where there is none."""
+        smallest = self.form.quantum / self.form.roundoff
+        ratio = np.where((self.x != 0) & np.isfinite(self.y) & (np.abs(self.y) >= smallest), self.x / self.y, np.nan)
+        told = ~np.isnan(ratio)
+        return np.array([np.median(row[some]) if some.any() else np.nan for row, some in zip(ratio, told, strict=True)])
+
+    @cached_property
+    def factor(self) -> Numbers:
+        """What each row was divided by, in units of its mean."""
+        return self.divisors / self.means[self.numbers]
 
     def same(self, left: Numbers | float, right: Numbers | float) -> bool:
         """Whether all of ``left`` are ``right``, as far as the storage type can tell."""
-        tolerance = _SAME * self.roundoff
+        tolerance = _SAME * self.form.roundoff
         return bool(np.all(np.abs(np.asarray(left) - right) <= tolerance * np.abs(right)))
 
 
@@ -66,6 +74,8 @@ def divisor(rows: Rows) -> str:
     """What the rows were divided by instead of their means."""
     if _reciprocal_overflows(rows):
         return "infinities stand there: the reciprocal of the mean overflows, the quotient does not"
+    if _subnormals_are_zeros(rows):
+        return "subnormal inputs are taken for zeros"
     if len(rows.factor) == 0 or not np.isfinite(rows.factor).all() or not (rows.factor != 0).all():
         return ""
     if rows.same(rows.factor, 1.0) and not _exactly_explained(rows):
@@ -75,8 +85,8 @@ def divisor(rows: Rows) -> str:
     low, high = float(rows.factor.min()), float(rows.factor.max())
     if rows.same(rows.factor, -1.0):
         return "every value has the wrong sign"
-    if low > 0 and high - low <= min(2 * _SAME * rows.roundoff, abs(high - 1) / 4) * high:
-        return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.roundoff)
+    if low > 0 and high - low <= min(2 * _SAME * rows.form.roundoff, abs(high - 1) / 4) * high:
+        return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.form.roundoff)
     for words, numbers in _alternatives(rows):
         if rows.same(rows.divisors, numbers):
             return words
@@ -109,6 +119,17 @@ def one_factor(factor: float, columns: int, roundoff: float) -> str:
 
 
 @np.errstate(all="ignore")
+def other_dimension(x: torch.Tensor, y: torch.Tensor) -> str:
+    """Whether the mean was taken along another dimension than 1; both tensors as the operator got them."""
+    given, got = x.double(), y.double()
+    for dim in range(x.dim()):
+        mean = given.abs().mean(dim, keepdim=True)
+        if dim != 1 and torch.allclose(got * mean, given, rtol=_SAME * torch.finfo(x.dtype).eps, atol=0):
+            return f"the mean is taken along dimension {dim}, not along dimension 1"
+    return ""
+
+
+@np.errstate(all="ignore")
 def special_row(x: Numbers, got: Numbers, expected: Numbers, bad: Mask) -> str:
     """Which rule for special values one row breaks, by its first wrong element."""
     places = np.flatnonzero(bad)
@@ -136,24 +157,30 @@ def _reciprocal_overflows(rows: Rows) -> bool:
     """Whether all that is not zero became infinite, in rows whose mean has no finite reciprocal."""
     nonzero = rows.x != 0
     return bool(
-        np.isinf(rows.y[nonzero]).all() and nonzero.any() and (1 / rows.means[rows.numbers] > rows.largest).all()
+        np.isinf(rows.y[nonzero]).all() and nonzero.any() and (1 / rows.means[rows.numbers] > rows.form.largest).all()
     )
+
+
+def _subnormals_are_zeros(rows: Rows) -> bool:
+    """Whether rows that hold nothing but subnormal numbers became what rows of zeros become."""
+    smallest = rows.form.quantum / rows.form.roundoff
+    return bool((np.abs(rows.x) < smallest).all() and np.isnan(rows.y).all())
 
 
 def _explained(rows: Rows) -> bool:
     """Whether every row is, up to a tail, its input divided by its divisor."""
-    return _agreeing(rows, _SAME * rows.roundoff) >= _MOST
+    return _agreeing(rows, _SAME * rows.form.roundoff) >= _MOST
 
 
 def _exactly_explained(rows: Rows) -> bool:
     """Whether no element of any row disagrees with the row's divisor: a factor near 1 is then the whole fault."""
-    return _agreeing(rows, 4 * rows.roundoff) == 1.0
+    return _agreeing(rows, 4 * rows.form.roundoff) == 1.0
 
 
 def _agreeing(rows: Rows, tolerance: float) -> float:
     """The smallest part of any row that agrees with its divisor."""
     product = rows.y * rows.divisors[:, None]
-    agrees = np.abs(product - rows.x) <= tolerance * np.abs(rows.x)
+    agrees = np.abs(product - rows.x) <= tolerance * np.abs(rows.x) + np.abs(rows.divisors[:, None]) * rows.form.quantum
     return float(agrees.mean(axis=1).min())
 
 
@@ -176,7 +203,7 @@ def _alternatives(rows: Rows) -> Iterator[tuple[str, Numbers]]:
 def _prefix(rows: Rows) -> str:
     """Whether the sum stops at the same column in every row."""
     columns = rows.x.shape[1]
-    if _SAME * rows.roundoff > 0.2 / columns or len(rows.numbers) < 2:
+    if _SAME * rows.form.roundoff > 0.2 / columns or len(rows.numbers) < 2:
         return ""
     parts = np.cumsum(np.abs(rows.x), axis=1)
     for wanted, by in ((rows.divisors * columns, "columns"), (None, "their number")):
@@ -185,7 +212,7 @@ def _prefix(rows: Rows) -> str:
         else:
             distance = np.abs(parts / np.arange(1, columns + 1) / rows.divisors[:, None] - 1).max(0)
         end = int(np.argmin(distance)) + 1
-        if distance[end - 1] <= _SAME * rows.roundoff and end < columns:
+        if distance[end - 1] <= _SAME * rows.form.roundoff and end < columns:
             return f"only the first {end} of {columns} columns are in the sum, which is divided by {by}"
     return ""
 
@@ -206,7 +233,7 @@ def _constant(rows: Rows) -> str:
 def _epsilon(rows: Rows) -> str:
     """Whether the divisors are the means plus one constant."""
     added = (rows.factor - 1) * rows.means[rows.numbers]
-    told = np.abs(rows.factor - 1) > 4 * _SAME * rows.roundoff
+    told = np.abs(rows.factor - 1) > 4 * _SAME * rows.form.roundoff
     if not told.any():
         return ""
     middle = float(np.median(added[told]))

@@ -1,0 +1,46 @@
+"""Loads eight columns past the end of a row and throws what is too much away: unmasked load, masked store.
+
+Seen: https://github.com/flagos-ai/FlagGems/issues/5230
+Target: any
+Found as: out-of-bounds
+"""
+
+import ctypes
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+
+extern "C" void l1_norm(const float* x, float* y, int64_t rows, int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
+    double sum = 0;
+    for (int64_t block = 0; block < columns; block += 8) {
+      float loaded[8];
+      for (int j = 0; j < 8; ++j) loaded[j] = static_cast<const volatile float*>(x)[block + j];
+      for (int j = 0; j < 8; ++j) sum += block + j < columns ? std::fabs(loaded[j]) : 0.0;
+    }
+    const float mean = static_cast<float>(sum / columns);
+    for (int64_t j = 0; j < columns; ++j) y[j] = x[j] / mean;
+  }
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = ctypes.CDLL(LIBRARY).l1_norm
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.dtype not in (torch.float32,) or x.dim() != 2 or not x.is_contiguous():
+            raise NotImplementedError("contiguous float32 matrices only")
+        y = torch.empty_like(x)
+        KERNEL(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *map(ctypes.c_int64, x.shape))
+        return y

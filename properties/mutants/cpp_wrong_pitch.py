@@ -1,0 +1,44 @@
+"""Takes rows for padded to four columns, so that later rows start too late.
+
+Seen: kernels written for padded buffers
+Target: any
+Found as: out-of-bounds wrong-value
+"""
+
+import ctypes
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+
+extern "C" void l1_norm(const float* x, float* y, int64_t rows, int64_t columns) {
+  const int64_t pitch = (columns + 3) / 4 * 4;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* given = x + row * pitch;
+    double sum = 0;
+    for (int64_t j = 0; j < columns; ++j) sum += std::fabs(given[j]);
+    const float mean = static_cast<float>(sum / columns);
+    for (int64_t j = 0; j < columns; ++j) y[row * columns + j] = given[j] / mean;
+  }
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = ctypes.CDLL(LIBRARY).l1_norm
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.dtype not in (torch.float32,) or x.dim() != 2 or not x.is_contiguous():
+            raise NotImplementedError("contiguous float32 matrices only")
+        y = torch.empty_like(x)
+        KERNEL(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *map(ctypes.c_int64, x.shape))
+        return y
