@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -118,6 +119,10 @@ def usage_problem(option: Callable[[str, object], object]) -> str:
         return (
             f"--benchmark-compare took the path {compared} for the number of a stored run; "
             f"write --benchmark-compare=0001, or put paths first"
+        )
+    if option("benchmark_histogram", None) and find_spec("pygal") is None:
+        return (
+            "--benchmark-histogram draws with pygal, which is not installed: pip install 'pytest-benchmark[histogram]'"
         )
     if not wanted(str(option("markexpr", "") or "")):
         return ""

@@ -198,6 +198,12 @@ def test_what_cannot_be_meant_is_said_in_words(given: dict[str, object], said: s
     assert bool(problem) is bool(said)
 
 
+def test_a_histogram_without_pygal_is_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark_plugin, "find_spec", lambda _: None)
+    said = benchmark_plugin.usage_problem({"benchmark_histogram": "speed"}.get)
+    assert "draws with pygal" in said
+
+
 def test_runs_are_stored_in_the_checkout_whatever_the_current_folder() -> None:
     assert benchmark_plugin.storage("file://./.benchmarks") == str(ROOT / ".benchmarks")
     assert benchmark_plugin.storage("file:///elsewhere") == "file:///elsewhere"
