@@ -42,7 +42,8 @@ def test_no_process_table_means_no_helpers(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's process table")
 def test_a_real_helper_is_seen() -> None:
     loop = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
-    parent = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {loop!r}])\nprint(flush=True)\ntime.sleep(60)"
+    start = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {loop!r}])"
+    parent = f"{start}\nprint(flush=True)\ntime.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", parent], start_new_session=True, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
