@@ -33,7 +33,8 @@ def describe(given: Input, fault: Fault) -> str:
     # Where the operator itself names the cause, what stands in single elements only follows from it.
     instead = "" if fault.text else what_instead(given, fault)
     where = where_in_rows(fault.bad)
-    where = by_magnitude(_given_rows(given, fault), fault.bad) or where if "columns are wrong" in where else where
+    if not fault.text and _scattered(fault.bad):
+        where = by_magnitude(_given_rows(given, fault), fault.bad) or where
     phrases = [where, instead, which_rows(given, fault.bad_rows)]
     return "; ".join(phrase for phrase in phrases if phrase)
 
@@ -62,6 +63,11 @@ def where_in_rows(bad: Mask) -> str:
     if period:
         return f"every {period}th column is wrong, from column {first} on"
     return f"{len(places)} of {columns} columns are wrong, the first is column {first}"
+
+
+def _scattered(bad: Mask) -> bool:
+    """Whether other columns are wrong in one row than in another, or all in some and none in others."""
+    return bool((bad.any(axis=0) != bad.all(axis=0)).any())
 
 
 def what_instead(given: Input, fault: Fault) -> str:
@@ -101,10 +107,9 @@ def how_far(fault: Fault) -> str:
 
 
 def by_magnitude(given: npt.NDArray[np.float64], bad: Mask) -> str:
-    """Whether the wrong elements are those above, or below, some magnitude; rows that are mostly wrong are left out."""
-    mostly_right = bad.mean(axis=1) < 0.5
-    magnitude, wrong = np.abs(given[mostly_right]), bad[mostly_right]
-    if not wrong.any() or wrong.sum() < _MANY:
+    """Whether the wrong elements are those above, or below, some magnitude."""
+    magnitude, wrong = np.abs(given), bad
+    if wrong.all() or wrong.sum() < _MANY:
         return ""
     if magnitude[wrong].min() > magnitude[~wrong].max():
         return f"elements of magnitude {magnitude[wrong].min():.4g} and up are wrong, smaller ones are right"

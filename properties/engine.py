@@ -381,7 +381,7 @@ def telling(case: Case) -> list[Case]:
     if rows * columns * (case.numel // (case.shape[0] * case.columns)) > _MOST_TELLING:
         return []
     larger = replace(case, shape=(rows, columns, *case.shape[2:]))
-    recipes = dict.fromkeys(("signed", "row-scales", case.values))
+    recipes = dict.fromkeys(("signed", "row-scales", "integers", case.values))
     return [replace(larger, values=recipe) for recipe in recipes]
 
 

@@ -8,6 +8,8 @@ ends at the first property that fails, and that nothing is remembered between ru
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from .engine import Examination, Property
 from .findings import Finding, Kind
 from .profiles import PROFILES
 from .session import Seat, Session
-from .subject import FIRST_PROBE
 
+#: Under this name a line of the matrix travels in a test's ``user_properties``.
+KEY = "kernelproof-kill"
 FOLDER = Path(__file__).resolve().parent
 #: Elements of the reported case, unless the docstring says otherwise: what a person can still print and look at.
 SMALL = 4096
@@ -131,7 +134,7 @@ def judge(session: Session, specimen: Specimen) -> Kill:
     try:
         broken = subject.probe()
         if broken is not None:
-            return Kill(specimen, "contact", (broken,), FIRST_PROBE, ())
+            return Kill(specimen, "contact", (broken,), None, ())
         for prop in order(specimen.killer):
             seen.append(engine.examine(subject, prop, PROFILES["kp-quick"], SEED))
             if seen[-1].outcome == "failed":
@@ -157,9 +160,32 @@ def again(session: Session, kill: Kill) -> tuple[Finding, ...]:
         session.leave(seat)
 
 
+def complaint(kill: Kill) -> str:
+    """What is wrong with a mutant's end; "" where it died of its own fault, of a small case."""
+    mutant = kill.specimen
+    if not kill.findings:
+        return f"{mutant} survives: {mutant.fault}"
+    if mutant.killer and kill.property != mutant.killer:
+        return f"{mutant} passes {mutant.killer}, which its docstring says kills it"
+    if kill.findings[0].kind not in mutant.kinds:
+        return f"{mutant} is rejected as {kill.findings[0].kind}, expected {' or '.join(sorted(mutant.kinds))}"
+    if kill.case is not None and kill.case.numel > mutant.smallest:
+        return f"{mutant}'s smallest case has {kill.case.numel} elements, expected at most {mutant.smallest}"
+    return ""
+
+
 def line(kill: Kill) -> str:
     """The kill's line in the matrix."""
     if not kill.findings:
         return f"{kill.specimen!s:32} survives {sum(each.examples for each in kill.examinations)} cases"
     finding = kill.findings[0]
-    return f"{kill.specimen!s:32} {kill.property:14} {finding.kind:16} {kill.case}: {finding.text}"
+    case = f"{kill.case}: " if kill.case else ""
+    return f"{kill.specimen!s:32} {kill.property:14} {finding.kind:16} {case}{finding.text}"
+
+
+def table(lines: Iterable[str]) -> str:
+    """The matrix as text: one line a mutant, sorted, and how many were killed by what."""
+    kept = sorted(lines)
+    killers = Counter(text.split()[1] for text in kept)
+    counts = ", ".join(f"{name} {count}" for name, count in killers.most_common())
+    return "\n".join([*kept, f"{len(kept)} mutants, killed by: {counts}"])

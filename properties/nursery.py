@@ -5,37 +5,54 @@
 Importing torch takes seconds; a worker that died, or a case that is to meet a fresh process, must not wait for it. The
 nursery has a single thread, touches neither CUDA nor a candidate, and speaks with the judging process alone: it forks,
 and it tells how a child ended. A child closes the control socket before it runs anything, leads a session of its own,
-and shares nothing that can be written with its siblings.
+and shares nothing that can be written with its siblings. What a worker leaves behind, in whatever session, becomes the
+nursery's own child (Linux) and is killed when the worker's end is told.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
+import signal
 import socket
 import sys
 import time
 import traceback
+from pathlib import Path
 
 from . import worker
 
 #: Most file descriptors of one request: pipes, log, and slots.
 _MOST_FDS = 16
+#: prctl's number for "orphaned descendants become my children" (linux/prctl.h).
+_PR_SET_CHILD_SUBREAPER = 36
+#: Looks for orphans of orphans: a chain that goes on longer forks faster than it is killed.
+_MOST_GENERATIONS = 100
 #: Seconds between two looks at a child that is about to end.
 _POLL = 0.002
 
 
 def serve(control: socket.socket) -> None:
     """Answer requests until the judging process goes away."""
+    workers: set[int] = set()
     while True:
         text, fds, _, _ = socket.recv_fds(control, 1 << 16, _MOST_FDS)
         if not text:
             return
         request = json.loads(text)
+        reply: dict[str, int | None]
         if "wait" in request:
             reply = {"status": _wait(request["wait"], request["seconds"])}
+            workers.discard(request["wait"])
+            _end_orphans(workers)
+        elif "ping" in request:
+            reply = {}
         else:
-            reply = {"pid": _fork(control, request, fds)}
+            pid = _fork(control, request, fds)
+            workers.add(pid)
+            reply = {"pid": pid}
         for fd in fds:
             os.close(fd)
         control.sendall(json.dumps(reply).encode())
@@ -79,7 +96,38 @@ def _wait(pid: int, seconds: float) -> int | None:
         time.sleep(_POLL)
 
 
+def _adopt_orphans() -> None:
+    """Become the parent of what workers leave behind, where the system can (Linux)."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_orphans(workers: set[int]) -> None:
+    """Kill and reap all children that are no workers; theirs become ours then, so look until there is none."""
+    for _ in range(_MOST_GENERATIONS):
+        orphans = [pid for pid in _children() if pid not in workers]
+        if not orphans:
+            return
+        for pid in orphans:
+            with contextlib.suppress(ProcessLookupError, PermissionError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    """Process numbers of this process's children; none where there is no process table to read."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                found.append(int(stat.parent.name))
+    return found
+
+
 if __name__ == "__main__":
+    _adopt_orphans()
     # numpy's BLAS made its threads when it was imported, or none (`process.Nursery` asks for none): forking is safe.
     os.environ.pop("OPENBLAS_NUM_THREADS", None)
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -117,6 +117,22 @@ class Nursery:
             return None
         return status if isinstance(status, int) else None
 
+    @property
+    def running(self) -> bool:
+        """Whether the nursery was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def answers(self) -> bool:
+        """Whether the nursery still answers: one that was killed never does, though it may take a while to end."""
+        if self._control is None:
+            return False
+        try:
+            self._control.settimeout(_DEATH_SECONDS)
+            self._control.sendall(json.dumps({"ping": True}).encode())
+            return bool(self._control.recv(1 << 16))
+        except OSError:
+            return False
+
     def close_process(self) -> None:
         """End the nursery; living workers are not touched."""
         if self._process is not None:
@@ -146,6 +162,14 @@ class Nursery:
         return self._control
 
 
+def _watch(pid: int) -> int | None:
+    """A descriptor that is readable once the process has ended; None where the system has none."""
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(pid)
+    return None
+
+
 class WorkerProcess:
     """A child that serves `properties.worker`.
 
@@ -171,6 +195,11 @@ class WorkerProcess:
             os.close(reply_end)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._replies, selectors.EVENT_READ)
+        # What the worker started may hold its pipe open: its death is watched beside the pipe, where the system can.
+        self._death = _watch(self._pid)
+        if self._death is not None:
+            self._selector.register(self._death, selectors.EVENT_READ)
+        self._asked = 0
 
     def ask(self, request: Message, timeout: float, during: str, patience: float = 0.0) -> Message:
         """Send a request and wait for the reply.
@@ -184,7 +213,9 @@ class WorkerProcess:
         Raises:
             WorkerDiedError: the worker ended, fell silent, or wrote something that is no reply.
         """
-        line = (json.dumps(request) + "\n").encode()
+        self._asked += 1
+        had_parent = self._nursery.running
+        line = (json.dumps({**request, "number": self._asked}) + "\n").encode()
         with contextlib.suppress(BrokenPipeError):
             while line:
                 line = line[os.write(self._requests, line) :]
@@ -192,14 +223,15 @@ class WorkerProcess:
         deadline = began + timeout
         work = 0
         while b"\n" not in self._buffer:
-            if not self._selector.select(max(deadline - time.monotonic(), 0)):
+            ready = {key.fd for key, _ in self._selector.select(max(deadline - time.monotonic(), 0))}
+            if not ready:
                 done, waited = busy.helpers_work(self._pid), time.monotonic() - began
                 if done > work and waited < patience:
                     work, deadline = done, time.monotonic() + min(_LOOK_AGAIN, patience - waited)
                     continue
                 self.kill()
                 raise WorkerDiedError(Death(f"no answer within {waited:.0f} s", during, self._last_lines()), True)
-            part = os.read(self._replies, 1 << 16)
+            part = os.read(self._replies, 1 << 16) if self._replies in ready else b""
             if not part:
                 raise WorkerDiedError(self._post_mortem(during), False)
             self._buffer += part
@@ -211,10 +243,14 @@ class WorkerProcess:
             message = json.loads(reply)
         except ValueError:
             message = None
-        if not isinstance(message, dict) or not isinstance(message.get("outcome"), str) or self._buffer:
+        good = isinstance(message, dict) and isinstance(message.get("outcome"), str) and not self._buffer
+        if not good or message.get("number") != self._asked:
             self.kill()
             raise WorkerDiedError(Death("wrote garbage where its reply belongs", during, self._last_lines()), False)
-        return message
+        if had_parent and not self._nursery.answers():
+            self.kill()
+            raise WorkerDiedError(Death("ended the process that had started it", during, self._last_lines()), False)
+        return dict(message)
 
     def kill(self) -> None:
         """End the worker and all that it started."""
@@ -229,8 +265,9 @@ class WorkerProcess:
         """End the worker and give its pipes and log back."""
         self.kill()
         self._selector.close()
-        for fd in (self._requests, self._replies):
-            os.close(fd)
+        for fd in (self._requests, self._replies, self._death):
+            if fd is not None:
+                os.close(fd)
         self._log.close()
 
     def _post_mortem(self, during: str) -> Death:

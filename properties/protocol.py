@@ -2,6 +2,7 @@
 
 Requests carry *where* an input lies and what the view looks like; replies carry what the candidate's result looks like
 from outside (`OutputMeta`) or how the call ended. Values never travel here: they lie in slots (`memory`).
+A reply carries the ``number`` of its request.
 A reply is a claim of a process that runs foreign code; the judging process uses it only for what it cannot see itself.
 """
 
@@ -90,8 +91,10 @@ class ErrorInfo:
     building: bool = False
 
     def __str__(self) -> str:
-        """Type, first line of the message, place."""
-        first = self.text.strip().splitlines()[0] if self.text.strip() else "(no message)"
+        """Type, the line of the message that says most, place."""
+        lines = self.text.strip().splitlines() or ["(no message)"]
+        # A failed build's message begins with the command; what is wrong stands where a compiler says "error:".
+        first = next((line.strip() for line in lines if self.building and "error: " in line), lines[0])
         return f"{self.type}: {first}" + (f" ({self.where})" if self.where else "")
 
 

@@ -301,6 +301,7 @@ def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> None:
     write = os.write
     with os.fdopen(request_fd, encoding="utf-8") as requests:
         for line in requests:
-            reply = (dumps(session.handle(loads(line))) + "\n").encode()
+            request = loads(line)
+            reply = (dumps({**session.handle(request), "number": request["number"]}) + "\n").encode()
             while reply:
                 reply = reply[write(reply_fd, reply) :]

@@ -37,7 +37,7 @@ KERNEL = ctypes.CDLL(LIBRARY).l1_norm
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        if x.dtype not in (torch.float32,) or x.dim() != 2 or not x.is_contiguous():
+        if x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous():
             raise NotImplementedError("contiguous float32 matrices only")
         y = torch.empty_like(x)
         KERNEL(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *map(ctypes.c_int64, x.shape))
