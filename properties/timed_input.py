@@ -24,6 +24,8 @@ from .values import fill
 _TILE = {"cpu": 1 << 22, "cuda": 1 << 26}
 #: Elements of a result that are judged: one or two seconds on two cores.
 _JUDGED = 1 << 25
+#: Alignment of an input's first byte, in bytes: that of torch's pool on a GPU, so that nobody is slow for its sake.
+_ALIGNMENT = 512
 #: What the bytes of the output slot are before a worker copies a result there: a NaN in every format.
 _UNWRITTEN = torch.full((8,), 0xFF, dtype=torch.uint8)
 _ZEROS = torch.zeros(8, dtype=torch.uint8)
@@ -70,6 +72,8 @@ class TimedInput:
             start = slots[1].reserve_filled(_padded(self.nbytes), _UNWRITTEN)
         except (OutOfMemoryError, torch.OutOfMemoryError, IpcError) as error:
             raise NotMeasuredError(f"{NOT_RUN}{str(error).splitlines()[0]}") from None
+        if kind == "cuda":
+            torch.cuda.empty_cache()  # what filling took: the workers want it
         self.output = Place(1, slots[1].capacity, start, self.nbytes, device, slots[1].handle)
         self._result = slots[1].data(start, self.nbytes).view(self._dtype).view(case.shape)
 
@@ -110,10 +114,11 @@ class TimedInput:
 def _free(kind: str, slots: tuple[Slot | DeviceSlot, ...]) -> int | None:
     """Bytes that can be had, those of the slots among them; None where that is not known."""
     if kind == "cuda":
+        torch.cuda.empty_cache()
         return torch.cuda.mem_get_info()[0] + sum(slot.capacity for slot in slots)
     return available_bytes()
 
 
 def _padded(nbytes: int) -> int:
-    """A multiple of 8 bytes: slots are filled with a pattern of that size."""
-    return -(-nbytes // 8) * 8
+    """Bytes to reserve: data lie flush with a slot's end, so that their start is aligned as the length is."""
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT

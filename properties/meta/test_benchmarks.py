@@ -19,6 +19,7 @@ from properties.process import Nursery
 from properties.protocol import Message
 from properties.runner import Limits
 from properties.session import Seat
+from properties.targets import machine
 from properties.timed_input import NotMeasuredError
 from properties.timing import CANDIDATE, COPY, EAGER, Bus, Clock
 
@@ -34,15 +35,15 @@ def nursery() -> Iterator[Nursery]:
     made.close()
 
 
-def raced(nursery: Nursery, folder: Path, body: str, entry: Entry = SMALL, rounds: int = 3) -> Race:
-    """A finished race of the candidate whose ``forward`` has this body."""
+def raced(nursery: Nursery, folder: Path, body: str, entry: Entry = SMALL, device: str = "cpu") -> Race:
+    """A race of three rounds, finished, of the candidate whose ``forward`` has this body."""
     path = folder / "candidate.py"
     path.write_text(HEAD + "".join(f"        {line}\n" for line in body.splitlines()))
-    lineup = Lineup(L1_NORM, path, "cpu", Limits(), nursery, folder / "cache", (EAGER,))
+    lineup = Lineup(L1_NORM, path, device, Limits(), nursery, folder / "cache", (EAGER,))
     race = Race(lineup, entry, Clock(), random.Random(1))  # noqa: S311 - a test is to be repeatable
     try:
         race.prepare()
-        for _ in range(rounds):
+        for _ in range(3):
             race.round()
         race.finish()
     finally:
@@ -123,6 +124,33 @@ def test_fresh_memory_is_not_filled_where_times_are_taken(nursery: Nursery, tmp_
     # glibc's filling would count as a part of every allocation, whoever makes it.
     body = "import os\nassert 'MALLOC_PERTURB_' not in os.environ\nreturn x / x.abs().mean(1, keepdim=True)"
     assert wrong_of(raced(nursery, tmp_path, body)) == ""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+def test_device_times_scale_with_the_bytes(nursery: Nursery, tmp_path: Path) -> None:
+    # 4 MiB and 1 GiB: an asynchronous launch timed as nothing, or its cost timed as the kernel, would not give 256.
+    found = []
+    for size, method in ((1024, "graph"), (16384, "events")):
+        entry = Entry(parse(f"shape={size}x{size},values=signed,seed=1"))
+        facts = facts_of(raced(nursery, tmp_path, "return x / x.abs().mean(1, keepdim=True)", entry, "cuda:0"))
+        assert facts["methods"] == dict.fromkeys((CANDIDATE, COPY, EAGER), method)
+        found.append(float(str(facts["seconds"])))
+    assert 128 < found[1] / found[0] < 512
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+def test_a_candidate_that_waits_for_its_own_kernels_is_launched_instead_of_captured(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    body = "y = x / x.abs().mean(1, keepdim=True)\ntorch.cuda.synchronize()\nreturn y"
+    race = raced(nursery, tmp_path, body, Entry(parse("shape=1024x1024,values=signed,seed=1")), "cuda:0")
+    methods = facts_of(race)["methods"]
+    assert isinstance(methods, dict)
+    assert methods[CANDIDATE].startswith("launches (capture fails: ")
+    assert methods[COPY] == "graph"
+    assert wrong_of(race) == ""
 
 
 # --- with workers of straw --------------------------------------------------------------------------------------------
