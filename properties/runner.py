@@ -116,6 +116,7 @@ class Runner:
             "tag": self.tag,
             "init": list(self.init),
             "model": self.model,
+            "device": self.device,
             "compile": self.compile_mode,
         }
         try:

@@ -57,7 +57,7 @@ def text(report: Record, width: int) -> str:
         verdict = (
             entry["verdict"] if report["run"]["isolated"] else f"{entry['verdict']} (not isolated: does not count)"
         )
-        console.print(f"{entry['name']}: {verdict}{because}", markup=False)
+        console.print(f"{entry['name']}: {verdict}{because}", markup=False, soft_wrap=True)
     kinds = Counter(
         finding["kind"]
         for entry in report["candidates"]
@@ -66,9 +66,13 @@ def text(report: Record, width: int) -> str:
         for finding in prop["findings"]
     )
     if kinds:
-        console.print("findings: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()), markup=False)
+        console.print(
+            "findings: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
+            markup=False,
+            soft_wrap=True,
+        )
     for each in report["not_run"]:
-        console.print(f"not run: {each['what']}: {each['why']}", markup=False)
+        console.print(f"not run: {each['what']}: {each['why']}", markup=False, soft_wrap=True)
     if report["tests"]["deselected"]:
         console.print(f"deselected: {report['tests']['deselected']} tests")
     return out.getvalue()
@@ -113,7 +117,7 @@ def _by_dtype(console: Console, facts: Record) -> None:
         worst = [_worst(facts["properties"], name, dtype) for name in names]
         if any(worst):
             words = ", ".join(f"{name} {_number(metric)}" for name, metric in zip(names, worst, strict=True))
-            console.print(f"  worst in {dtype}: {words}", markup=False)
+            console.print(f"  worst in {dtype}: {words}", markup=False, soft_wrap=True)
 
 
 def _number(metric: Record | None) -> str:
@@ -124,11 +128,11 @@ def _number(metric: Record | None) -> str:
 
 def _remarks(console: Console, facts: Record) -> None:
     for name, why in facts["unsupported"].items():
-        console.print(f"  not supported, so not judged: {name} ({why})", markup=False)
+        console.print(f"  not supported, so not judged: {name} ({why})", markup=False, soft_wrap=True)
     notes: Counter[str] = Counter()
     for prop in facts["properties"]:
         notes.update(prop["notes"])
         if prop["outcome"] == "reported":
             notes[f"{prop['name']} does not hold: {prop['findings'][0]['text']}"] += 1
     for note, count in notes.most_common():
-        console.print(f"  reported: {note} ({count} x)", markup=False)
+        console.print(f"  reported: {note} ({count} x)", markup=False, soft_wrap=True)

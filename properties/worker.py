@@ -8,6 +8,7 @@ verdict lives here.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 from collections.abc import Callable
@@ -86,7 +87,8 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"outcome": "raised", "stage": "import", "error": protocol.to_message(self._describe(error))}
         try:
-            self._model = model_class(*request["init"])
+            model = model_class(*request["init"])
+            self._model = model.to(request["device"]) if isinstance(model, torch.nn.Module) else model
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
@@ -295,8 +297,15 @@ def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def _die_first() -> None:
+    """Where memory runs out, the system is to end a worker rather than the judging process (Linux, proc(5))."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
 def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> None:
     """Answer requests until the other side closes its pipe."""
+    _die_first()
     session = Session(slot_fds)
     write = os.write
     with os.fdopen(request_fd, encoding="utf-8") as requests:
