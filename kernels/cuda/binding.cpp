@@ -1,13 +1,15 @@
 // The operators of the CUDA kernel: tensors in, a launch on torch's current stream of x's device out.
 //
-// Checks again what the kernels' arithmetic on addresses relies on, so that no caller can make them read or write outside a tensor; the
-// errors that people should see are raised in Python. Includes the few headers of torch that it needs: the usual torch/extension.h takes
-// longer to compile than everything here together.
+// Checks again what the kernels' arithmetic on addresses relies on, so that no caller can make them read or write
+// outside a tensor; the errors that people should see are raised in Python. Includes the few headers of torch that it
+// needs: the usual torch/extension.h takes longer to compile than everything here together.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
+
+#include <vector>
 
 #include "launch.h"
 
@@ -24,14 +26,16 @@ l1norm::Kind kind_of(at::Tensor const& x) {
 }
 
 l1norm::Layout layout_of(at::Tensor const& x, at::Tensor const& out) {
-  TORCH_CHECK(x.dim() >= 2 && x.dim() <= l1norm::kMaxOuter + 1 && x.sizes() == out.sizes() && x.scalar_type() == out.scalar_type(),
+  TORCH_CHECK(x.dim() >= 2 && x.dim() <= l1norm::kMaxOuter + 1 && x.sizes() == out.sizes() &&
+                  x.scalar_type() == out.scalar_type(),
               "l1_norm: x and out must have one shape of rank 2 to 64 and one dtype");
   TORCH_CHECK(x.layout() == at::kStrided && out.layout() == at::kStrided && x.is_cuda() && x.device() == out.device(),
               "l1_norm: x and out must be strided tensors on one CUDA device");
-  l1norm::Call const call{kind_of(x),          static_cast<int>(x.dim()), x.sizes().data(),          x.strides().data(),
+  l1norm::Call const call{kind_of(x),           static_cast<int>(x.dim()), x.sizes().data(),      x.strides().data(),
                           out.strides().data(), x.const_data_ptr(),        out.mutable_data_ptr()};
   auto const misplaced = [&](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % x.element_size() != 0; };
-  TORCH_CHECK(!misplaced(call.in) && !misplaced(call.out), "l1_norm: the memory of x and out must be aligned to its elements");
+  TORCH_CHECK(!misplaced(call.in) && !misplaced(call.out),
+              "l1_norm: the memory of x and out must be aligned to its elements");
   return l1norm::lay_out(call);
 }
 
@@ -46,9 +50,10 @@ l1norm::Limits limits_of(at::IntArrayRef given) {
     check(l1norm::device_limits(&limits), "asking for the device's limits");
     return limits;
   }
-  TORCH_CHECK(given.size() == 5, "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative], got ", given);
-  return {static_cast<int>(given[0]), static_cast<int>(given[1]), static_cast<int>(given[2]), static_cast<int>(given[3]),
-          static_cast<int>(given[4])};
+  TORCH_CHECK(given.size() == 5,
+              "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative], got ", given);
+  return {static_cast<int>(given[0]), static_cast<int>(given[1]), static_cast<int>(given[2]),
+          static_cast<int>(given[3]), static_cast<int>(given[4])};
 }
 
 void run_limited(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef given) {
@@ -63,15 +68,30 @@ void run_limited(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef giv
   check(l1norm::run_plan(at, plan, scratch, c10::cuda::getCurrentCUDAStream().stream()), "launching the kernel");
 }
 
-void run(at::Tensor const& x, at::Tensor const& out) { run_limited(x, out, {}); }
+void run(at::Tensor const& x, at::Tensor const& out) {
+  run_limited(x, out, {});
+}
 
 // What `run_limited` would launch, as numbers in the order of Plan.
 std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef given) {
   l1norm::Layout const at = layout_of(x, out);
   c10::cuda::CUDAGuard const guard(x.device());
   l1norm::Plan const to = l1norm::choose(at, limits_of(given));
-  return {static_cast<int>(to.regime), to.threads, to.team,   to.lanes, to.each,  to.rows_each, to.unit, to.unit_bytes,
-          to.across,                   to.held,    to.slice,  to.teams, to.blocks, to.shared,   to.workspace};
+  return {static_cast<int>(to.regime),
+          to.threads,
+          to.team,
+          to.lanes,
+          to.each,
+          to.rows_each,
+          to.unit,
+          to.unit_bytes,
+          to.across,
+          to.held,
+          to.slice,
+          to.teams,
+          to.blocks,
+          to.shared,
+          to.workspace};
 }
 
 }  // namespace

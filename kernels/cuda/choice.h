@@ -1,8 +1,8 @@
 // Which kernel computes a call, and with what geometry: a pure function of the tensor's layout and the device's limits.
 //
-// Promise: plain C++17 without CUDA or torch, no state, no clock, no environment. The device's limits are data, so that every branch can be
-// tested without a GPU and forced on any card (a card with clusters plays one without). The same call on the same device always gets the
-// same plan, and with it the same bits.
+// Promise: plain C++17 without CUDA or torch, no state, no clock, no environment. The device's limits are data, so that
+// every branch can be tested without a GPU and forced on any card (a card with clusters plays one without). The same
+// call on the same device always gets the same plan, and with it the same bits.
 //
 // What the limits of each regime rest on stands beside them; what was measured stands in ../PERFORMANCE.md.
 #pragma once
@@ -35,15 +35,15 @@ enum class Regime : int {
 
 struct Plan {
   Regime regime;
-  int threads;             // of a block
-  int team;                // blocks that share a row (a tile of columns); 1 elsewhere
-  int lanes;               // kGroup, kTile, kStrided: threads that share a row
-  int each;                // kGroup: vectors a thread holds
-  int rows_each;           // kTile: rows of a tile
-  int unit;                // kColumns: the outer dimension whose stride is 1
-  int unit_bytes;          // kColumns: what a thread moves at once
-  int across;              // kColumns: units across a tile
-  int held;                // kBlock, kCluster, kGrid: vectors of a slice; kColumns: units of a thread, both in shared memory
+  int threads;     // of a block
+  int team;        // blocks that share a row (a tile of columns); 1 elsewhere
+  int lanes;       // kGroup, kTile, kStrided: threads that share a row
+  int each;        // kGroup: vectors a thread holds
+  int rows_each;   // kTile: rows of a tile
+  int unit;        // kColumns: the outer dimension whose stride is 1
+  int unit_bytes;  // kColumns: what a thread moves at once
+  int across;      // kColumns: units across a tile
+  int held;        // kBlock, kCluster, kGrid: vectors of a slice; kColumns: units of a thread, both in shared memory
   std::int64_t slice;      // kGrid: vectors of a slice; beyond `held` they are read twice
   std::int64_t teams;      // kGrid: teams that run side by side
   std::int64_t blocks;     // of the launch
@@ -53,30 +53,40 @@ struct Plan {
 
 namespace choice {
 
-constexpr int kVector = 16;               // bytes
-constexpr int kLine = 128;                // bytes
-constexpr int kTileMaxRow = 512;          // bytes: above, a row's two edges cost under a tenth of its vectors
-constexpr int kGroupMaxRow = 4096;        // bytes: 32 lanes with 8 vectors each
-constexpr int kTileBytes = 8192;          // bytes: 256 threads with 2 vectors each
-constexpr int kTileScales = 8192;         // bytes of shared memory for the scales of a tile
-constexpr int kTeamStatic = 1024;         // bytes of static shared memory of team_rows and grid_rows, at most
-constexpr int kDriverShared = 1024;       // bytes the driver takes of each block's shared memory
-constexpr int kCounterBytes = 128;        // a line for each team's counter
+constexpr int kVector = 16;          // bytes
+constexpr int kLine = 128;           // bytes
+constexpr int kTileMaxRow = 512;     // bytes: above, a row's two edges cost under a tenth of its vectors
+constexpr int kGroupMaxRow = 4096;   // bytes: 32 lanes with 8 vectors each
+constexpr int kTileBytes = 8192;     // bytes: 256 threads with 2 vectors each
+constexpr int kTileScales = 8192;    // bytes of shared memory for the scales of a tile
+constexpr int kTeamStatic = 1024;    // bytes of static shared memory of team_rows and grid_rows, at most
+constexpr int kDriverShared = 1024;  // bytes the driver takes of each block's shared memory
+constexpr int kCounterBytes = 128;   // a line for each team's counter
 constexpr int kColumnThreads = 256;
-constexpr int kColumnWidth = 1024;        // rows of a tile x blocks of its cluster: 4 to 8 KB of sums to exchange
+constexpr int kColumnWidth = 1024;  // rows of a tile x blocks of its cluster: 4 to 8 KB of sums to exchange
 constexpr int kStridedThreads = 256;
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid, in its first dimension
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return ceil_div(a, b) * b;
+}
+constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+constexpr std::int64_t larger(std::int64_t a, std::int64_t b) {
+  return a > b ? a : b;
+}
 constexpr std::int64_t power_of_two(std::int64_t at_least) {
   std::int64_t p = 1;
   while (p < at_least) p *= 2;
   return p;
 }
-constexpr std::int64_t common(std::int64_t a, std::int64_t b) { return b == 0 ? a : common(b, a % b); }
+constexpr std::int64_t common(std::int64_t a, std::int64_t b) {
+  return b == 0 ? a : common(b, a % b);
+}
 
 // Does every row of the input start at a multiple of `bytes`?
 inline bool aligned(Layout const& at, int bytes) {
@@ -153,8 +163,8 @@ inline Plan team(Layout const& at, Limits const& device) {
   std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
   auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
   Plan plan{};
-  // Three blocks an SM: while one waits for its sum and one stores, one still loads. Two keep a row in a cluster that would else need the
-  // grid.
+  // Three blocks an SM: while one waits for its sum and one stores, one still loads. Two keep a row in a cluster that
+  // would else need the grid.
   std::int64_t team = 0;
   for (int blocks = 3; blocks >= 2 && team == 0; --blocks) {
     std::int64_t need = 1;
@@ -169,8 +179,8 @@ inline Plan team(Layout const& at, Limits const& device) {
     plan.blocks = at.rows * team;
     held = slice(vectors, team);
   } else {
-    // As many rows side by side as the chip holds; a row that exceeds it gets all of it and is read twice in part. Without cooperative
-    // launches each block is a team of its own, which nobody waits for.
+    // As many rows side by side as the chip holds; a row that exceeds it gets all of it and is read twice in part.
+    // Without cooperative launches each block is a team of its own, which nobody waits for.
     plan.regime = Regime::kGrid;
     std::int64_t const slots = 3 * static_cast<std::int64_t>(device.sms);
     std::int64_t const most = capacity(3);
@@ -226,15 +236,17 @@ inline Plan columns(Layout const& at, Limits const& device, int unit) {
   // No more threads behind each other than there are columns, and a line across where the strip is that wide.
   std::int64_t behind = 1;
   while (behind * 2 <= smaller(at.columns, kColumnThreads)) behind *= 2;
-  std::int64_t const narrowest =
-      larger(kColumnThreads / behind, smaller(kLine / plan.unit_bytes, power_of_two(units)));
-  // Wider tiles cut fewer sectors of 32 bytes in two where strips are not aligned, but may reach further beyond the strip.
-  std::int64_t const unit_row = static_cast<std::int64_t>(kColumnThreads) * plan.unit_bytes;  // one unit of every thread
+  std::int64_t const narrowest = larger(kColumnThreads / behind, smaller(kLine / plan.unit_bytes, power_of_two(units)));
+  // Wider tiles cut fewer sectors of 32 bytes in two where strips are not aligned, but may reach further beyond the
+  // strip.
+  std::int64_t const unit_row =
+      static_cast<std::int64_t>(kColumnThreads) * plan.unit_bytes;  // one unit of every thread
   std::int64_t best = 0;
   for (std::int64_t across = narrowest; across <= kColumnThreads; across *= 2) {
     std::int64_t const cost = ceil_div(units, across) * (across * plan.unit_bytes + (rows > 1 ? 0 : 32));
     std::int64_t const team = smaller(device.max_cluster, kColumnWidth / (across * rows));
-    bool const fits = team > 0 && ceil_div(at.columns, kColumnThreads / across * team) <= shared_for(device, 3, 16384) / unit_row;
+    bool const fits =
+        team > 0 && ceil_div(at.columns, kColumnThreads / across * team) <= shared_for(device, 3, 16384) / unit_row;
     if (best != 0 && (cost >= best || !fits)) continue;
     best = cost;
     plan.across = static_cast<int>(across);

@@ -1,8 +1,10 @@
-// Dim 1 is not the innermost: the elements of a row lie a stride apart, and neighbours in memory belong to different rows.
+// Dim 1 is not the innermost: the elements of a row lie a stride apart, and neighbours in memory belong to different
+// rows.
 //
-// A tile is a strip of neighbouring rows. Threads lie along the strip, so a warp reads neighbouring elements; those behind each other, and
-// the blocks of a cluster, share out the columns. A thread moves one unit at a time: 16 bytes where all addresses allow it, else an element.
-// It keeps its units in shared memory, so a strip is read once; what does not fit is read twice, the second time backwards.
+// A tile is a strip of neighbouring rows. Threads lie along the strip, so a warp reads neighbouring elements; those
+// behind each other, and the blocks of a cluster, share out the columns. A thread moves one unit at a time: 16 bytes
+// where all addresses allow it, else an element. It keeps its units in shared memory, so a strip is read once; what
+// does not fit is read twice, the second time backwards.
 #pragma once
 
 #include "rows.cuh"
@@ -19,12 +21,12 @@ struct ColumnArgs {
   std::int64_t columns;
   std::int64_t column_in;
   std::int64_t column_out;
-  std::int64_t units;   // of a strip: units of neighbouring rows
-  std::int64_t strips;  // tiles along a strip
+  std::int64_t units;          // of a strip: units of neighbouring rows
+  std::int64_t strips;         // tiles along a strip
   OuterDims<kFewOuter> outer;  // the other dimensions
-  int across_log2;      // units across a tile, a power of two
-  int team;             // blocks that share a tile's columns
-  int held;             // units of a thread in shared memory, at most
+  int across_log2;             // units across a tile, a power of two
+  int team;                    // blocks that share a tile's columns
+  int held;                    // units of a thread in shared memory, at most
 };
 
 // What a thread moves at once: a vector of neighbouring rows' elements, or one element.
@@ -66,7 +68,8 @@ __global__ void __launch_bounds__(kColumnThreads, kColumnBlocks) column_tiles(Co
   // Dynamic shared memory: the units, what the cluster's blocks send each other, the sums of the block's parts.
   extern __shared__ uint4 dynamic[];
   auto* const held = reinterpret_cast<typename U::Type*>(dynamic) + thread;
-  Sum* const exchanged = reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
+  Sum* const exchanged =
+      reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
   Sum* const partial = exchanged + (args.team > 1 ? args.team * width : 0);
 
   if (args.team > 1) cluster_arrive();

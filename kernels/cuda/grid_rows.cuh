@@ -1,10 +1,12 @@
-// Rows that no cluster holds, of any length: a team of blocks from the whole chip shares a row and meets in global memory.
+// Rows that no cluster holds, of any length: a team of blocks from the whole chip shares a row and meets in global
+// memory.
 //
-// The launch is cooperative: all its blocks run at once, so a team may wait for its members. It stays for many rows: as soon as a vector has
-// been stored, the block asks for the same place of the next row, so that loads go on while the last stores drain.
+// The launch is cooperative: all its blocks run at once, so a team may wait for its members. It stays for many rows: as
+// soon as a vector has been stored, the block asks for the same place of the next row, so that loads go on while the
+// last stores drain.
 //
-// A row longer than the chip's shared memory is read from memory twice in part: what a slice has beyond `held` is added up on the way, and
-// read again backwards, so that it begins with what the L2 cache still has.
+// A row longer than the chip's shared memory is read from memory twice in part: what a slice has beyond `held` is added
+// up on the way, and read again backwards, so that it begins with what the L2 cache still has.
 #pragma once
 
 #include "slice.cuh"
@@ -15,8 +17,8 @@ namespace l1norm {
 constexpr int kGridThreads = 256;
 constexpr int kGridBlocks = 3;  // blocks an SM: the registers must leave room for all, as they run at once
 
-// Loads in flight for a thread that reads past shared memory: three blocks of 256 threads x 4 x 16 bytes keep 48 KB under way on an SM.
-// Eight made the registers spill, which cost 10 % in every row.
+// Loads in flight for a thread that reads past shared memory: three blocks of 256 threads x 4 x 16 bytes keep 48 KB
+// under way on an SM. Eight made the registers spill, which cost 10 % in every row.
 constexpr int kFlying = 4;
 
 struct GridArgs {
@@ -113,15 +115,18 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, kGridBlock
         }
 #pragma unroll
         for (int k = 0; k < kUnroll; ++k) {
-          if (mine.has(i + k * threads)) store16(now.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
+          if (mine.has(i + k * threads))
+            store16(now.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
         }
 #pragma unroll
         for (int k = 0; k < kUnroll; ++k) {
-          if (theirs.has(i + k * threads)) copy16_async(&held[i + k * threads], next.in + (i + k * threads) * kPerVector<T>);
+          if (theirs.has(i + k * threads))
+            copy16_async(&held[i + k * threads], next.in + (i + k * threads) * kPerVector<T>);
         }
       }
     } else {
-      // Neighbours' vectors are read: the barrier inside the sum let them arrive, this one keeps them until all have read.
+      // Neighbours' vectors are read: the barrier inside the sum let them arrive, this one keeps them until all have
+      // read.
       store_gathered<T>(reinterpret_cast<T const*>(held + mine.begin), now.out + mine.begin * kPerVector<T>,
                         (mine.end - mine.begin) * kPerVector<T>, scale);
       __syncthreads();

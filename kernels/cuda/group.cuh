@@ -1,7 +1,9 @@
-// Short rows: a group of lanes (1 to 32, a power of two) holds a row in registers. One read, one write, no shared memory, no barrier.
+// Short rows: a group of lanes (1 to 32, a power of two) holds a row in registers. One read, one write, no shared
+// memory, no barrier.
 //
-// Every lane loads up to kEach vectors before it needs the first one. Rows of one warp lie behind each other, so a warp reads one stretch
-// of memory where the tensor is contiguous. The choice sees to it that a group has a lane for every edge element.
+// Every lane loads up to kEach vectors before it needs the first one. Rows of one warp lie behind each other, so a warp
+// reads one stretch of memory where the tensor is contiguous. The choice sees to it that a group has a lane for every
+// edge element.
 #pragma once
 
 #include "rows.cuh"
@@ -15,10 +17,13 @@ template <int kDims> struct GroupArgs {
   int lanes_log2;
 };
 
-// Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes must keep memory busy. Doubles need
-// twice the registers for their scale, and 16-bit values more to be unpacked in.
+// Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes must keep memory
+// busy. Doubles need twice the registers for their scale, and 16-bit values more to be unpacked in.
 template <typename T, int kEach>
-constexpr int kGroupBlocks = kEach == 1 ? 6 : kEach == 2 ? (sizeof(T) == 4 ? 6 : 4) : kEach == 4 ? 4 : (sizeof(T) == 2 ? 2 : 3);
+constexpr int kGroupBlocks = kEach == 1   ? 6
+                             : kEach == 2 ? (sizeof(T) == 4 ? 6 : 4)
+                             : kEach == 4 ? 4
+                                          : (sizeof(T) == 2 ? 2 : 3);
 
 template <typename T, int kEach, int kDims>
 __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group_rows(GroupArgs<kDims> const args) {
@@ -26,8 +31,7 @@ __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group
   wait_for_previous();
   int const lanes = 1 << args.lanes_log2;
   int const lane = static_cast<int>(threadIdx.x) & (lanes - 1);
-  std::int64_t const row =
-      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> args.lanes_log2;
+  std::int64_t const row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> args.lanes_log2;
   bool const live = row < args.rows.count;  // lanes beyond the last row still take part in the shuffles
   RowView<T> const at = view<T>(args.rows, live ? row : 0);
   int const vectors = live ? static_cast<int>(at.part.vectors) : 0;

@@ -1,6 +1,8 @@
-// Launches the kernel that a plan names. Device code and launches only: no torch header, so that it compiles in seconds.
+// Launches the kernel that a plan names. Device code and launches only: no torch header, so that it compiles in
+// seconds.
 //
-// Every launch goes through `launch`, which returns the runtime's own verdict on this launch and clears nothing that came before.
+// Every launch goes through `launch`, which returns the runtime's own verdict on this launch and clears nothing that
+// came before.
 #include "launch.h"
 
 #include <map>
@@ -17,7 +19,8 @@
 namespace l1norm {
 namespace {
 
-static_assert(choice::kTileBytes == kTileBytes && choice::kTileScales == kTileScaleBytes, "choice.h and tile.cuh disagree");
+static_assert(choice::kTileBytes == kTileBytes && choice::kTileScales == kTileScaleBytes,
+              "choice.h and tile.cuh disagree");
 static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
 static_assert(choice::kTeamStatic >= sizeof(double) * kMaxTeamWarps && choice::kTeamStatic >= sizeof(GridSlots<double>),
@@ -26,10 +29,10 @@ static_assert(choice::kCounterBytes == kCounterStride * sizeof(unsigned), "choic
 
 constexpr int kMaxDevices = 64;  // c10's own limit is 64 devices in a process
 
-#define L1NORM_TRY(call)                                   \
-  do {                                                     \
-    cudaError_t const status = (call);                     \
-    if (status != cudaSuccess) return status;              \
+#define L1NORM_TRY(call)                      \
+  do {                                        \
+    cudaError_t const status = (call);        \
+    if (status != cudaSuccess) return status; \
   } while (false)
 
 struct Shape {
@@ -40,8 +43,9 @@ struct Shape {
   bool cooperative;
 };
 
-// What must be allowed per kernel and device before a launch of this shape: more than 48 KB of shared memory, clusters of more than eight
-// blocks. Allowed once, always up to the most that is possible, so that no call lowers what another on its way needs.
+// What must be allowed per kernel and device before a launch of this shape: more than 48 KB of shared memory, clusters
+// of more than eight blocks. Allowed once, always up to the most that is possible, so that no call lowers what another
+// on its way needs.
 cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major) {
   struct Allowed {
     int major;
@@ -60,14 +64,17 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major
     L1NORM_TRY(cudaFuncGetAttributes(&facts, kernel));
     now.shared = most - static_cast<std::int64_t>(facts.sharedSizeBytes);
     if (shape.shared > 0) {  // a kernel that keeps its data there; the others want their cache
-      L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(now.shared)));
-      L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
+      L1NORM_TRY(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(now.shared)));
+      L1NORM_TRY(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
     }
     if (now.major >= 9) L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     found = known.emplace(std::make_pair(kernel, device), now).first;
   }
   *major = found->second.major;
-  return shape.shared <= found->second.shared ? cudaSuccess : cudaErrorInvalidValue;  // a plan for a larger device than this one
+  return shape.shared <= found->second.shared ? cudaSuccess
+                                              : cudaErrorInvalidValue;  // a plan for a larger device than this one
 }
 
 template <typename Args>
@@ -136,7 +143,8 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
   args.columns = static_cast<int>(at.columns);
   args.rows_each = plan.rows_each;
   args.lanes_log2 = log2_of(plan.lanes);
-  args.reciprocal = static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
+  args.reciprocal =
+      static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
   return launch(tile_rows<T>, args, {plan.blocks, kTileThreads, 0, 1, false}, stream);
 }
 
@@ -219,7 +227,8 @@ cudaError_t ask_limits(Limits* to) {
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.shared_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.cooperative, cudaDevAttrCooperativeLaunch, device));
-    // Eight blocks are portable; the larger data-centre chips (9.0, 10.0) take 16, which the first kernel to ask is told.
+    // Eight blocks are portable; the larger data-centre chips (9.0, 10.0) take 16, which the first kernel to ask is
+    // told.
     limits.max_cluster = major == 9 || major == 10 ? 16 : major > 9 ? 8 : 1;
     asked[device] = true;
   }
@@ -229,7 +238,9 @@ cudaError_t ask_limits(Limits* to) {
 
 }  // namespace
 
-int device_limits(Limits* limits) { return ask_limits(limits); }
+int device_limits(Limits* limits) {
+  return ask_limits(limits);
+}
 
 int run_plan(Layout const& at, Plan const& plan, void* workspace, void* stream) {
   cudaStream_t const on = static_cast<cudaStream_t>(stream);
@@ -244,6 +255,8 @@ int run_plan(Layout const& at, Plan const& plan, void* workspace, void* stream) 
   return status;
 }
 
-char const* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
+char const* error_text(int error) {
+  return cudaGetErrorString(static_cast<cudaError_t>(error));
+}
 
 }  // namespace l1norm

@@ -1,8 +1,9 @@
 // Where the rows of a tensor lie: the geometry that the choice of kernel and the kernels share.
 //
-// Promise: plain C++17, no CUDA and no torch header, so that a test can compile it with the host compiler and ask it anything.
-// `lay_out` turns sizes and strides of any rank into rows (every dimension but dim 1) and columns (dim 1): dimensions of size 1 go,
-// rows that can be walked with one stride are merged, and the order is that of the output's memory. No element is skipped or named twice.
+// Promise: plain C++17, no CUDA and no torch header, so that a test can compile it with the host compiler and ask it
+// anything. `lay_out` turns sizes and strides of any rank into rows (every dimension but dim 1) and columns (dim 1):
+// dimensions of size 1 go, rows that can be walked with one stride are merged, and the order is that of the output's
+// memory. No element is skipped or named twice.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,14 @@
 namespace l1norm {
 
 constexpr int kMaxOuter = 63;  // dimensions beside dim 1: torch allows 64 in all
-constexpr int kFewOuter = 4;   // what the fast kernels carry; more stays after merging only in tensors sliced in many dimensions
+constexpr int kFewOuter =
+    4;  // what the fast kernels carry; more stays after merging only in tensors sliced in many dimensions
 
 enum class Kind : int { kFloat16 = 0, kBFloat16 = 1, kFloat32 = 2, kFloat64 = 3 };
 
-constexpr int element_bytes(Kind kind) { return kind == Kind::kFloat64 ? 8 : kind == Kind::kFloat32 ? 4 : 2; }
+constexpr int element_bytes(Kind kind) {
+  return kind == Kind::kFloat64 ? 8 : kind == Kind::kFloat32 ? 4 : 2;
+}
 
 // One call, as the binding sees it. Strides are in elements.
 struct Call {

@@ -85,7 +85,7 @@ def l1_norm_cuda(x: torch.Tensor, out: torch.Tensor) -> None:
 
 
 def l1_norm_limited(x: torch.Tensor, out: torch.Tensor, limits: Limits) -> None:
-    """As `l1_norm_cuda`, with the kernel that a device of these limits would choose. The card must be able to run it."""
+    """As `l1_norm_cuda`, with the kernel that a device of these limits chooses; the card must be able to run it."""
     _ready("l1_norm_limited")(x, out, [int(limit) for limit in astuple(limits)])
 
 

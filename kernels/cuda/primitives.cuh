@@ -1,8 +1,9 @@
 // The handful of named operations that the kernels are written in.
 //
-// Promise: everything the kernels ask of the machine beyond plain C++ (16-byte accesses, asynchronous copies, shuffles, barriers, the
-// cluster, the grid barrier) stands in this file and in `team.cuh`, so that another machine, or an emulator of one, can supply it.
-// Nothing here reads or writes a byte that its caller did not name. Sums are trees of fixed shape: the same call gives the same bits.
+// Promise: everything the kernels ask of the machine beyond plain C++ (16-byte accesses, asynchronous copies, shuffles,
+// barriers, the cluster, the grid barrier) stands in this file and in `team.cuh`, so that another machine, or an
+// emulator of one, can supply it. Nothing here reads or writes a byte that its caller did not name. Sums are trees of
+// fixed shape: the same call gives the same bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -72,7 +73,8 @@ template <> struct Numeric<__nv_bfloat16> : Numeric16<__nv_bfloat16> {
   static __device__ float widen(uint4 const& v, int i) { return __uint_as_float(half_word(v, i) << 16); }
   static __device__ __nv_bfloat16 narrow(float y) { return __float2bfloat16_rn(y); }
   static __device__ uint4 pack(float const* y) {
-    return Numeric16::pack(y, [](float f) { return static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(f))); });
+    return Numeric16::pack(y,
+                           [](float f) { return static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(f))); });
   }
 };
 
@@ -85,9 +87,10 @@ __device__ inline std::int64_t divide(std::int64_t a, std::int64_t b) {
   return a / b;
 }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
-// 16 bytes at a 16-byte aligned global address. The order of `volatile` keeps a refill of a buffer behind its last reading.
+// 16 bytes at a 16-byte aligned global address. The order of `volatile` keeps a refill of a buffer behind its last
+// reading.
 __device__ inline uint4 load16(void const* from) {
   uint4 v;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
@@ -98,8 +101,8 @@ __device__ inline void store16(void* to, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
-// Start copying 16 bytes from global to shared memory; both addresses 16-byte aligned. They have arrived, for the thread that
-// asked, after `copies_arrived`; for its whole block after a barrier besides.
+// Start copying 16 bytes from global to shared memory; both addresses 16-byte aligned. They have arrived, for the
+// thread that asked, after `copies_arrived`; for its whole block after a barrier besides.
 __device__ inline void copy16_async(uint4* to_shared, void const* from_global) {
   unsigned const to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from_global) : "memory");
@@ -116,20 +119,26 @@ template <typename T> __device__ inline void copy_element_async(T* to_shared, T 
   }
 }
 
-__device__ inline void copies_arrived() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ inline void copies_arrived() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
-// The launch may begin while the kernel before it on the stream still runs: only behind this may memory be touched. It saves a microsecond
-// of a short call.
+// The launch may begin while the kernel before it on the stream still runs: only behind this may memory be touched. It
+// saves a microsecond of a short call.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// ---- sums --------------------------------------------------------------------------------------------------------------
+// ---- sums -----------------------------------------------------------------------------------------------------------
 
-__device__ inline float magnitude(float x) { return fabsf(x); }
-__device__ inline double magnitude(double x) { return fabs(x); }
+__device__ inline float magnitude(float x) {
+  return fabsf(x);
+}
+__device__ inline double magnitude(double x) {
+  return fabs(x);
+}
 
 // The sum of kCount values, a power of two, as a tree over halves.
 template <int kCount, typename Sum> __device__ inline Sum tree_sum(Sum const* part) {
@@ -148,8 +157,8 @@ template <typename T> __device__ inline SumOf<T> abs_sum(uint4 const& v) {
   return tree_sum<kPerVector<T>>(part);
 }
 
-// Sum over each aligned group of `lanes` lanes (a power of two up to 32), the same bits in every lane of the group: a butterfly
-// adds the same pairs in either order. Every lane of the warp takes part.
+// Sum over each aligned group of `lanes` lanes (a power of two up to 32), the same bits in every lane of the group: a
+// butterfly adds the same pairs in either order. Every lane of the warp takes part.
 template <typename Sum> __device__ inline Sum group_sum(Sum value, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(kAllLanes, value, step);
   return value;
@@ -161,23 +170,24 @@ template <typename Sum> __device__ inline Sum warp_sum(Sum value) {
   return value;
 }
 
-// ---- the quotient ------------------------------------------------------------------------------------------------------
+// ---- the quotient ---------------------------------------------------------------------------------------------------
 
 // y = (x * pre) * factor for a whole row, where pre * factor = n / sum.
 //
-// factor alone would leave the normal numbers for rows whose sum is very small or very large, and then be inf or imprecise where the
-// quotient is ordinary. `pre` is a power of two that brings the sum back: multiplying by it is exact below kSmall, and above kLarge it
-// loses only elements whose quotient is far below the smallest subnormal. So there is one rounding per element beside that of the
-// factor, no division per element, and no second path. A row of zeros gives factor = inf and 0 * inf = NaN; a sum of inf gives zeros,
-// and inf * 0 = NaN; NaN stays NaN: what x / mean gives.
+// factor alone would leave the normal numbers for rows whose sum is very small or very large, and then be inf or
+// imprecise where the quotient is ordinary. `pre` is a power of two that brings the sum back: multiplying by it is
+// exact below kSmall, and above kLarge it loses only elements whose quotient is far below the smallest subnormal. So
+// there is one rounding per element beside that of the factor, no division per element, and no second path. A row of
+// zeros gives factor = inf and 0 * inf = NaN; a sum of inf gives zeros, and inf * 0 = NaN; NaN stays NaN: what x / mean
+// gives.
 template <typename Sum> struct RowScale {
   Sum pre;
   Sum factor;
 };
 
 template <typename Sum> struct ScaleLimits;
-// With n <= 2^40: between the limits factor lies in [2^-100, 2^104]; below, sum * pre in [2^-85, 1) and factor in [1, 2^125]; above,
-// sum * pre in (2^68, 2^96].
+// With n <= 2^40: between the limits factor lies in [2^-100, 2^104]; below, sum * pre in [2^-85, 1) and factor in [1,
+// 2^125]; above, sum * pre in (2^68, 2^96].
 template <> struct ScaleLimits<float> {
   static constexpr float kSmall = 0x1p-64f, kRaise = 0x1p64f, kLarge = 0x1p100f, kLower = 0x1p-32f;
 };
@@ -194,7 +204,9 @@ template <typename Sum> __device__ inline RowScale<Sum> row_scale(Sum sum, Sum c
   return {pre, columns / (sum * pre)};
 }
 
-template <typename Sum> __device__ inline Sum quotient(Sum x, RowScale<Sum> scale) { return x * scale.pre * scale.factor; }
+template <typename Sum> __device__ inline Sum quotient(Sum x, RowScale<Sum> scale) {
+  return x * scale.pre * scale.factor;
+}
 
 template <typename T> __device__ inline uint4 quotient16(uint4 const& v, RowScale<SumOf<T>> scale) {
   SumOf<T> y[kPerVector<T>];

@@ -1,7 +1,9 @@
-// A row in memory, cut where 16-byte accesses can go: elements before the first aligned address, whole vectors, elements after.
+// A row in memory, cut where 16-byte accesses can go: elements before the first aligned address, whole vectors,
+// elements after.
 //
-// Promise: the three parts cover the row once, and no vector reaches outside of it. The few elements at the two ends (`edges`) are read
-// one by one, each by a thread of its own, so a row that starts anywhere costs two short accesses more than an aligned one.
+// Promise: the three parts cover the row once, and no vector reaches outside of it. The few elements at the two ends
+// (`edges`) are read one by one, each by a thread of its own, so a row that starts anywhere costs two short accesses
+// more than an aligned one.
 #pragma once
 
 #include "layout.h"

@@ -1,6 +1,8 @@
-// A row cut into one slice per block, at 128-byte addresses of the input rather than at columns / blocks: that is what lets odd rows be split.
+// A row cut into one slice per block, at 128-byte addresses of the input rather than at columns / blocks: that is what
+// lets odd rows be split.
 //
-// Promise: the slices of a team hold every whole vector of the row once; the row's few edge elements belong to the team's first block.
+// Promise: the slices of a team hold every whole vector of the row once; the row's few edge elements belong to the
+// team's first block.
 #pragma once
 
 #include "rows.cuh"
@@ -11,7 +13,7 @@ namespace l1norm {
 template <typename T> struct Slice {
   T const* in;  // place 0, which may lie before the row: places [begin, end) hold vectors of the row
   T* out;
-  int begin;    // 0 to 7
+  int begin;  // 0 to 7
   std::int64_t end;
   RowView<T> row;
 };
@@ -21,7 +23,9 @@ struct Places {
   int begin;
   int end;
 
-  __device__ bool has(int place) const { return static_cast<unsigned>(place - begin) < static_cast<unsigned>(end - begin); }
+  __device__ bool has(int place) const {
+    return static_cast<unsigned>(place - begin) < static_cast<unsigned>(end - begin);
+  }
 };
 
 template <typename T> __device__ inline Places held_places(Slice<T> const& slice, int most) {
@@ -44,7 +48,8 @@ template <typename T> __device__ inline SumOf<T> abs_sum_held(Places const& plac
   for (int i = static_cast<int>(threadIdx.x); i < places.end; i += kUnroll * threads) {
     SumOf<T> part[kUnroll];
 #pragma unroll
-    for (int k = 0; k < kUnroll; ++k) part[k] = places.has(i + k * threads) ? abs_sum<T>(held[i + k * threads]) : SumOf<T>(0);
+    for (int k = 0; k < kUnroll; ++k)
+      part[k] = places.has(i + k * threads) ? abs_sum<T>(held[i + k * threads]) : SumOf<T>(0);
     sum += tree_sum<kUnroll>(part);
   }
   return sum;
@@ -71,7 +76,8 @@ __device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t ro
   return to;
 }
 
-// The output has another phase than the input: whole vectors of the output are gathered from the slice in shared memory.
+// The output has another phase than the input: whole vectors of the output are gathered from the slice in shared
+// memory.
 template <typename T>
 __device__ inline void store_gathered(T const* held, T* out, int count, RowScale<SumOf<T>> scale) {
   Cut const to = cut(out, count);

@@ -1,7 +1,7 @@
 // Any strides at all: elements are read one by one, twice. The kernel of last resort, and right for every layout.
 //
-// 32 or 256 threads share a row. Eight loads are summed as a tree before they join a thread's sum, so even 32 threads add as many partial
-// sums as 256 would.
+// 32 or 256 threads share a row. Eight loads are summed as a tree before they join a thread's sum, so even 32 threads
+// add as many partial sums as 256 would.
 #pragma once
 
 #include "rows.cuh"
@@ -31,7 +31,8 @@ template <typename T> __global__ void __launch_bounds__(kStridedThreads, 3) stri
   std::int64_t const step = static_cast<std::int64_t>(gridDim.x) * per_block;
   int turn = 0;
   // With 256 lanes the whole block walks the same rows, so its barrier is met by all.
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * per_block + static_cast<int>(threadIdx.x) / args.lanes;
+  for (std::int64_t row =
+           static_cast<std::int64_t>(blockIdx.x) * per_block + static_cast<int>(threadIdx.x) / args.lanes;
        row < args.count; row += step) {
     Offsets const at = offsets(args.outer, row);
     T const* const in = static_cast<T const*>(args.in) + at.in;

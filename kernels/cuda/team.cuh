@@ -1,8 +1,9 @@
-// How the blocks that share a row add up what each has found: a block alone at its barrier, the members of a cluster (sm_90 and later) in each
-// other's shared memory, a team from the whole grid in global memory.
+// How the blocks that share a row add up what each has found: a block alone at its barrier, the members of a cluster
+// (sm_90 and later) in each other's shared memory, a team from the whole grid in global memory.
 //
-// Promise: every member gets the same bits, whoever arrives first; partial sums are added in the order of their places, by trees of fixed
-// shape. Nobody waits for a block that might not run: a cluster's blocks start together, and a grid team's launch is cooperative.
+// Promise: every member gets the same bits, whoever arrives first; partial sums are added in the order of their places,
+// by trees of fixed shape. Nobody waits for a block that might not run: a cluster's blocks start together, and a grid
+// team's launch is cooperative.
 #pragma once
 
 #include "primitives.cuh"
@@ -12,9 +13,10 @@ namespace l1norm {
 enum class Team { kBlock, kCluster };
 
 constexpr int kMaxTeamWarps = 128;  // partial sums that meet in shared memory: 16 blocks of 8 warps
-constexpr int kCounterStride = 32;  // words between counters: a 128-byte line each, so that teams do not wait for each other's line
+constexpr int kCounterStride =
+    32;  // words between counters: a 128-byte line each, so that teams do not wait for each other's line
 
-// ---- block -------------------------------------------------------------------------------------------------------------
+// ---- block ----------------------------------------------------------------------------------------------------------
 
 // A tree over `count` slots, the same bits in every thread. Each warp does it for itself.
 template <typename Sum> __device__ inline Sum sum_slots(Sum const* slots, int count) {
@@ -23,7 +25,8 @@ template <typename Sum> __device__ inline Sum sum_slots(Sum const* slots, int co
   return warp_sum(sum);
 }
 
-// The sum over all threads of the block, in each of them. One barrier: `slots` may be written again only behind another.
+// The sum over all threads of the block, in each of them. One barrier: `slots` may be written again only behind
+// another.
 template <typename Sum> __device__ inline Sum block_sum(Sum value, Sum* slots) {
   Sum const mine = warp_sum(value);
   if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = mine;
@@ -31,10 +34,10 @@ template <typename Sum> __device__ inline Sum block_sum(Sum value, Sum* slots) {
   return sum_slots(slots, static_cast<int>(blockDim.x) / kWarp);
 }
 
-// ---- cluster -----------------------------------------------------------------------------------------------------------
+// ---- cluster --------------------------------------------------------------------------------------------------------
 
-// The two halves of a barrier of the cluster: what was written before `cluster_arrive`, to this block's shared memory or another's, is
-// seen after `cluster_wait` by all its blocks. Between the two there is time for other work.
+// The two halves of a barrier of the cluster: what was written before `cluster_arrive`, to this block's shared memory
+// or another's, is seen after `cluster_wait` by all its blocks. Between the two there is time for other work.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -74,7 +77,7 @@ template <typename Sum> __device__ inline Sum cluster_sum(Sum value, Sum* slots,
   return sum_slots(slots, size * warps);
 }
 
-// ---- grid --------------------------------------------------------------------------------------------------------------
+// ---- grid -----------------------------------------------------------------------------------------------------------
 
 struct GridPlace {
   int size;            // blocks of one team
@@ -89,13 +92,15 @@ __device__ inline GridPlace grid_place(int size) {
   return {size, static_cast<int>(blockIdx.x % members), blockIdx.x / members, gridDim.x / members};
 }
 
-// Where the teams of one call meet in global memory: counters, zeroed before, and two sets of partial sums for each team.
+// Where the teams of one call meet in global memory: counters, zeroed before, and two sets of partial sums for each
+// team.
 struct GridMeeting {
   unsigned* counters;
   void* partials;
 };
 
-// Called by one thread of each block: returns once `members` blocks have called it `turn + 1` times, and sees what they wrote before.
+// Called by one thread of each block: returns once `members` blocks have called it `turn + 1` times, and sees what they
+// wrote before.
 __device__ inline void grid_meet(unsigned* counter, int members, int turn) {
   unsigned const target = static_cast<unsigned>(members) * (static_cast<unsigned>(turn) + 1u);
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
@@ -105,7 +110,8 @@ __device__ inline void grid_meet(unsigned* counter, int members, int turn) {
   } while (seen < target);
 }
 
-// Two sets of everything, used in turn: a set is written again only after a meeting that every reader of its last use has reached.
+// Two sets of everything, used in turn: a set is written again only after a meeting that every reader of its last use
+// has reached.
 template <typename Sum> struct GridSlots {
   Sum warps[2][kWarp];
   Sum blocks[2][kWarp];
@@ -113,7 +119,8 @@ template <typename Sum> struct GridSlots {
 
 // The sum over all threads of the team, in each of them.
 template <typename Sum>
-__device__ inline Sum grid_sum(Sum value, GridPlace const& place, GridSlots<Sum>& slots, GridMeeting const& meeting, int turn) {
+__device__ inline Sum grid_sum(Sum value, GridPlace const& place, GridSlots<Sum>& slots, GridMeeting const& meeting,
+                               int turn) {
   int const set = turn & 1;
   Sum const block = block_sum(value, slots.warps[set]);
   Sum* const partials = static_cast<Sum*>(meeting.partials) + (place.team * 2 + set) * place.size;
@@ -123,7 +130,8 @@ __device__ inline Sum grid_sum(Sum value, GridPlace const& place, GridSlots<Sum>
   }
   __syncthreads();
   Sum part = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < place.size; i += static_cast<int>(blockDim.x)) part += __ldcg(&partials[i]);
+  for (int i = static_cast<int>(threadIdx.x); i < place.size; i += static_cast<int>(blockDim.x))
+    part += __ldcg(&partials[i]);
   return block_sum(part, slots.blocks[set]);
 }
 

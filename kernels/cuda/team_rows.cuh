@@ -1,10 +1,12 @@
-// Rows from a few KB to what a cluster holds: a block, or a cluster of blocks, keeps one row in shared memory, adds it up and scales it.
+// Rows from a few KB to what a cluster holds: a block, or a cluster of blocks, keeps one row in shared memory, adds it
+// up and scales it.
 //
-// Each thread copies its own vectors of the block's slice into shared memory with asynchronous copies (no registers are held while they
-// fly) and reads them twice there, for the sum and for the quotient.
+// Each thread copies its own vectors of the block's slice into shared memory with asynchronous copies (no registers are
+// held while they fly) and reads them twice there, for the sum and for the quotient.
 //
-// A block takes one row and leaves: several fit on an SM, so one loads while another stores, and whichever is done first makes room for the
-// next row. (Blocks that stayed for many rows, fetching the next while they stored the last, were 5 % slower.)
+// A block takes one row and leaves: several fit on an SM, so one loads while another stores, and whichever is done
+// first makes room for the next row. (Blocks that stayed for many rows, fetching the next while they stored the last,
+// were 5 % slower.)
 #pragma once
 
 #include "slice.cuh"
@@ -60,7 +62,8 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) team_rows(TeamArgs 
       }
 #pragma unroll
       for (int k = 0; k < kUnroll; ++k) {
-        if (places.has(i + k * threads)) store16(slice.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
+        if (places.has(i + k * threads))
+          store16(slice.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
       }
     }
   } else {

@@ -1,7 +1,8 @@
 // Tiny rows behind each other: a block takes a tile of whole rows and pays for its alignment once.
 //
-// The tile is one stretch of memory, read and written as vectors wherever the rows begin. Its elements also go to shared memory, where
-// groups of lanes add up the rows; then every thread scales the vectors it still holds, looking up the row of each element.
+// The tile is one stretch of memory, read and written as vectors wherever the rows begin. Its elements also go to
+// shared memory, where groups of lanes add up the rows; then every thread scales the vectors it still holds, looking up
+// the row of each element.
 #pragma once
 
 #include "rows.cuh"
@@ -20,13 +21,15 @@ struct TileArgs {
   int columns;
   int rows_each;        // rows of a tile
   int lanes_log2;       // lanes that add up one row
-  unsigned reciprocal;  // ceil(2^32 / columns): a tile has under 2^13 elements and a row under 2^9, so the product is exact enough
+  unsigned reciprocal;  // ceil(2^32 / columns): a tile has under 2^13 elements and a row under 2^9, so the product is
+                        // exact enough
 };
 
 template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(TileArgs const args) {
   using Sum = SumOf<T>;
   constexpr int kPer = kPerVector<T>;
-  __shared__ uint4 staged[kTileBytes / kVectorBytes + 2];  // the head lies before the first whole vector, the tail after the last
+  __shared__ uint4
+      staged[kTileBytes / kVectorBytes + 2];  // the head lies before the first whole vector, the tail after the last
   __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
   wait_for_previous();
   int const thread = static_cast<int>(threadIdx.x);
@@ -60,7 +63,8 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
     int const row = start + (thread >> args.lanes_log2);
     Sum sum = 0;
     if (row < rows) {
-      for (int j = lane; j < args.columns; j += lanes) sum += magnitude(Numeric<T>::widen(elements[row * args.columns + j]));
+      for (int j = lane; j < args.columns; j += lanes)
+        sum += magnitude(Numeric<T>::widen(elements[row * args.columns + j]));
     }
     sum = group_sum(sum, lanes);
     if (row < rows && lane == 0) scales[row] = row_scale(sum, static_cast<Sum>(args.columns));
@@ -71,7 +75,8 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
     return args.columns == 1 ? element : static_cast<int>(__umulhi(static_cast<unsigned>(element), args.reciprocal));
   };
   auto const scaled = [&](Sum x, int element) { return quotient(x, scales[row_of(element)]); };
-  bool const whole = ((reinterpret_cast<std::uintptr_t>(in) ^ reinterpret_cast<std::uintptr_t>(out)) & (kVectorBytes - 1)) == 0;
+  bool const whole =
+      ((reinterpret_cast<std::uintptr_t>(in) ^ reinterpret_cast<std::uintptr_t>(out)) & (kVectorBytes - 1)) == 0;
   if (whole) {
 #pragma unroll
     for (int k = 0; k < kTileEach; ++k) {

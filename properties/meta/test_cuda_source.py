@@ -1,0 +1,380 @@
+"""What can be known of the CUDA kernel without a GPU: that it compiles for every architecture we claim, its choices.
+
+nvcc compiles the device code with warnings as errors. Its resource report and its PTX answer the rest: nothing spills
+to local memory, divisions and denormals are IEEE's. The choice of kernel is a pure function of layout and limits: the
+host compiler builds it, and it is asked here where neighbouring sizes fall. What is not seen here is the code running.
+"""
+
+import ctypes
+import itertools
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import pytest
+
+from kernels.cuda.op import REGIMES, SOURCES, Limits
+from kernels.toolchain import find_compiler
+
+# Architecture of the PTX, and machine code to make of it: one pass of the front end serves all cards without clusters.
+TARGETS = {"80": ("80", "86", "89"), "90a": ("90a",), "100a": ("100a",), "120": ("120",)}
+ARCHITECTURES = tuple(itertools.chain.from_iterable(TARGETS.values()))
+
+FLAGS = ("-std=c++17", "-O3", "-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra")
+# Seconds; 40 with two idle cores, more where they are shared.
+COMPILE_TIMEOUT = 600
+
+H100 = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True)
+A100 = Limits(sms=108, shared_per_sm=167936, shared_per_block=166912, max_cluster=1, cooperative=True)
+L4 = Limits(sms=58, shared_per_sm=102400, shared_per_block=101376, max_cluster=1, cooperative=True)
+B200 = Limits(sms=148, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True)
+SM120 = Limits(sms=170, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True)
+ALONE = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=1, cooperative=False)
+DEVICES = {"H100": H100, "A100": A100, "L4": L4, "B200": B200, "sm_120": SM120, "without cooperative launches": ALONE}
+
+KINDS = {"fp16": (0, 2), "bf16": (1, 2), "fp32": (2, 4), "fp64": (3, 8)}
+
+# An address as the allocator gives it: a multiple of 512 bytes.
+BASE = 1 << 40
+
+
+# ---- Compiling -----------------------------------------------------------------------------------------------------
+
+
+def find_nvcc() -> str | None:
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    places = [Path(home) / "bin"] if home else []
+    path = os.pathsep.join([*map(str, places), os.environ.get("PATH", os.defpath), "/usr/local/cuda/bin"])
+    return shutil.which("nvcc", path=path)
+
+
+@pytest.fixture(scope="module")
+def nvcc() -> str:
+    found = find_nvcc()
+    if found is None:
+        pytest.skip("nvcc, the CUDA compiler, is not on this machine: the device code was not compiled")
+    return found
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=COMPILE_TIMEOUT, check=False
+    )
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a run of nvcc told.
+
+    Attributes:
+        known: Architectures that this nvcc knows.
+        log: Its messages, with the resources of each kernel.
+        ptx: The PTX by the architecture it is for.
+    """
+
+    known: frozenset[str]
+    log: str
+    ptx: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def compiled(nvcc: str, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    answer = run(nvcc, "--list-gpu-code")
+    known = frozenset(code.removeprefix("sm_") for code in answer.stdout.split()) & set(ARCHITECTURES)
+    # Families such as 90a are listed from CUDA 12.9 on only; every nvcc that lists 90 has 90a.
+    known |= {f"{n}a" for n in ("90", "100") if f"sm_{n}" in answer.stdout.split()}
+    folder = tmp_path_factory.mktemp("device")
+    targets = []
+    for virtual, real in TARGETS.items():
+        codes = ",".join(f"sm_{name}" for name in real if name in known)
+        if codes:
+            targets.append(f"-gencode=arch=compute_{virtual},code=[{codes}]")
+    source = SOURCES.folder / SOURCES.cuda[0]
+    keep = ("-keep", "-keep-dir", folder)
+    result = run(nvcc, "-t", "2", *FLAGS, "-Xptxas=-v", *targets, *keep, "-c", source, "-o", folder / "launch.o")
+    assert result.returncode == 0, result.stderr[-4000:]
+    ptx = {path.stem.split("compute_")[1]: path.read_text() for path in folder.glob("*compute_*.ptx")}
+    return Compiled(frozenset(known), result.stderr + result.stdout, ptx)
+
+
+def spilling(log: str) -> list[str]:
+    """The kernels of a resource report that keep registers in local memory, as "name for sm_NN"."""
+    resources = r"entry function '(\w+)' for '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+    found = re.findall(resources, log, re.DOTALL)
+    return [f"{name} for {code}" for name, code, stores, loads in found if int(stores) or int(loads)]
+
+
+def approximate(ptx: str) -> list[str]:
+    """The instructions that are not IEEE's: approximate ones, and those that flush denormals to zero."""
+    return sorted(set(re.findall(r"\b[a-z]+(?:\.[a-z0-9]+)*\.(?:approx|ftz)(?:\.[a-z0-9]+)*", ptx)))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_device_code_compiles_without_a_warning(compiled: Compiled, architecture: str) -> None:
+    if architecture not in compiled.known:
+        pytest.skip(f"this nvcc is too old for sm_{architecture}")
+    kernels = set(re.findall(rf"entry function '(\w+)' for 'sm_{architecture}'", compiled.log))
+    for family in ("tile_rows", "group_rows", "team_rows", "grid_rows", "column_tiles", "strided_rows"):
+        assert any(family in kernel for kernel in kernels), f"no {family} for sm_{architecture}"
+
+
+def test_no_kernel_spills_registers(compiled: Compiled) -> None:
+    # A spill is a load behind the queue of a memory system that these kernels keep full: it was seen to cost 10 %.
+    assert spilling(compiled.log) == []
+
+
+def test_divisions_and_denormals_are_ieee(compiled: Compiled) -> None:
+    assert len(compiled.ptx) == sum(any(code in compiled.known for code in real) for real in TARGETS.values())
+    for architecture, ptx in compiled.ptx.items():
+        assert "div.rn.f32" in ptx, f"no division in the PTX for {architecture}: was another file read?"
+        assert approximate(ptx) == []
+
+
+def test_loads_and_stores_are_16_bytes_and_copies_asynchronous(compiled: Compiled) -> None:
+    for ptx in compiled.ptx.values():
+        for instruction in ("ld.global.v4.u32", "st.global.v4.u32", "cp.async.cg.shared.global"):
+            assert instruction in ptx
+
+
+def test_a_spill_would_be_seen() -> None:
+    log = (
+        "ptxas info    : Compiling entry function '_Z1fv' for 'sm_90'\n"
+        "ptxas info    : Function properties for _Z1fv\n"
+        "    8 bytes stack frame, {} bytes spill stores, 4 bytes spill loads\n"
+    )
+    assert spilling(log.format(4)) == ["_Z1fv for sm_90"]
+    assert spilling(log.format(0).replace(" 4 bytes", " 0 bytes")) == []
+
+
+def test_fast_math_would_be_seen(nvcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "fast.cu"
+    source.write_text("__global__ void divide(float* x) { *x = 1.0f / *x; }")
+    result = run(nvcc, "-use_fast_math", "-arch=compute_80", "-ptx", source, "-o", tmp_path / "fast.ptx")
+    assert result.returncode == 0, result.stderr
+    assert approximate((tmp_path / "fast.ptx").read_text()) != []
+
+
+def test_a_warning_would_fail(nvcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "warned.cu"
+    source.write_text("__global__ void kernel(int* x) { int unused; *x = 1; }")
+    result = run(nvcc, *FLAGS, "-arch=compute_80", "-ptx", source, "-o", tmp_path / "warned.ptx")
+    assert result.returncode != 0
+    assert "unused" in result.stderr
+
+
+def test_the_build_knows_every_file_of_the_source() -> None:
+    named = {*SOURCES.cpp, *SOURCES.headers, *SOURCES.cuda}
+    assert named == {path.name for path in SOURCES.folder.iterdir() if path.suffix in (".cpp", ".cu", ".cuh", ".h")}
+
+
+# ---- The choice ----------------------------------------------------------------------------------------------------
+
+SHIM = """
+#include "choice.h"
+extern "C" void choose(int kind, int dims, long long const* sizes, long long const* in_strides,
+                       long long const* out_strides, long long in, long long out, int const* limits, long long* plan) {
+  std::int64_t shape[64], from[64], to[64];
+  for (int d = 0; d < dims; ++d) shape[d] = sizes[d], from[d] = in_strides[d], to[d] = out_strides[d];
+  l1norm::Call const call{static_cast<l1norm::Kind>(kind), dims, shape, from, to, reinterpret_cast<void const*>(in),
+                          reinterpret_cast<void*>(out)};
+  l1norm::Layout const at = l1norm::lay_out(call);
+  l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4]});
+  long long const numbers[] = {static_cast<int>(p.regime), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
+                               p.unit_bytes, p.across, p.held, p.slice, p.teams, p.blocks, p.shared, p.workspace,
+                               at.rows, at.outer.dims};
+  for (int i = 0; i < 17; ++i) plan[i] = numbers[i];
+}
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice, as the launcher gets it; `rows` and `dims` are what the layout was reduced to."""
+
+    regime: str
+    threads: int
+    team: int
+    lanes: int
+    each: int
+    rows_each: int
+    unit: int
+    unit_bytes: int
+    across: int
+    held: int
+    slice: int
+    teams: int
+    blocks: int
+    shared: int
+    workspace: int
+    rows: int
+    dims: int
+
+
+Choose = Callable[..., Plan]
+
+
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+@pytest.fixture(scope="module")
+def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
+    folder = tmp_path_factory.mktemp("choice")
+    (folder / "shim.cpp").write_text(SHIM)
+    flags = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{SOURCES.folder}")
+    result = run(find_compiler().path, *flags, folder / "shim.cpp", "-o", folder / "choice.so")
+    assert result.returncode == 0, result.stderr
+    function = ctypes.CDLL(str(folder / "choice.so")).choose
+    function.restype = None
+
+    def ask(
+        shape: tuple[int, ...],
+        kind: str = "fp32",
+        device: Limits = H100,
+        strides: tuple[int, ...] | None = None,
+        out: tuple[int, ...] | None = None,
+        offset: int = 0,
+    ) -> Plan:
+        def numbers(values: tuple[int, ...]) -> ctypes.Array[ctypes.c_longlong]:
+            return (ctypes.c_longlong * len(values))(*values)
+
+        code, size = KINDS[kind]
+        at = strides or contiguous(shape)
+        limits = (ctypes.c_int * 5)(*(int(limit) for limit in astuple(device)))
+        plan = (ctypes.c_longlong * 17)()
+        addresses = (ctypes.c_longlong(BASE + offset * size), ctypes.c_longlong(2 * BASE))
+        function(code, len(shape), numbers(shape), numbers(at), numbers(out or at), *addresses, limits, plan)
+        return Plan(REGIMES[plan[0]], *plan[1:])
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("columns", "regime"),
+    [
+        (1, "tile"),
+        (128, "tile"),
+        (129, "group"),
+        (1024, "group"),
+        (1025, "block"),
+        (16384, "block"),
+        (18944, "block"),
+        (18945, "cluster"),
+        (65535, "cluster"),
+        (65536, "cluster"),
+        (262143, "cluster"),
+        (450000, "cluster"),
+        (500000, "grid"),
+        (1 << 28, "grid"),
+    ],
+)
+def test_neighbouring_sizes_fall_where_the_table_says(choose: Choose, columns: int, regime: str) -> None:
+    assert choose((4096, columns)).regime == regime
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "out", "regime"),
+    [
+        ((0, 8), (8, 1), (8, 1), "empty"),
+        ((8, 0), (1, 1), (1, 1), "empty"),
+        ((300, 64), (65, 1), (64, 1), "group"),
+        ((64, 100), (0, 1), (100, 1), "group"),
+        ((4096, 4096), (1, 4096), (1, 4096), "columns"),
+        ((4096, 4096), (1, 4097), (1, 4096), "columns"),
+        ((64, 1000, 33, 35), (1155000, 1155, 35, 1), (1155000, 1155, 35, 1), "columns"),
+        ((64, 1000, 2), (2000, 2, 1), (2000, 2, 1), "strided"),
+        ((64, 100), (200, 2), (100, 1), "strided"),
+        ((64, 100), (1, 0), (100, 1), "strided"),
+        ((3, 9, 2, 2, 2, 2, 2), (900, 1, 400, 170, 80, 35, 15), (288, 1, 144, 72, 36, 18, 9), "strided"),
+    ],
+)
+def test_layouts_fall_where_the_table_says(
+    choose: Choose, shape: tuple[int, ...], strides: tuple[int, ...], out: tuple[int, ...], regime: str
+) -> None:
+    assert choose(shape, strides=strides, out=out).regime == regime
+
+
+def test_the_headline_row_is_a_cluster_of_four_wherever_it_starts(choose: Choose) -> None:
+    for columns, offset in itertools.product((65535, 65536), (0, 1, 3, 31)):
+        plan = choose((32768, columns), offset=offset)
+        assert (plan.regime, plan.team, plan.blocks) == ("cluster", 4, 4 * 32768)
+
+
+def test_few_rows_are_spread_over_more_blocks(choose: Choose) -> None:
+    assert choose((1, 65535)).team == 16
+    assert choose((16, 65535)).team == 16
+    assert choose((128, 1024)).regime == "block"
+
+
+ROWS = (1, 3, 16, 131, 4096, 1 << 20)
+SHORT = (1, 2, 3, 7, 8, 9, 64, 127, 128, 129, 255, 1000, 1023, 1025)
+LONG = (4095, 65535, 65536, 262143, 849999, 8388607, 1 << 28)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DEVICES)
+def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str, kind: str) -> None:
+    device = DEVICES[name]
+    per = 16 // KINDS[kind][1]
+    for rows, columns, offset in itertools.product(ROWS, SHORT + LONG, (0, 1)):
+        plan = choose((rows, columns), kind, device, offset=offset)
+        label = f"{rows} x {columns} {kind}: {plan}"
+        assert 0 < plan.blocks < 2**31, label
+        assert plan.team <= device.max_cluster or plan.regime == "grid", label
+        vectors = columns // per + 7 * (offset > 0)
+        match plan.regime:
+            case "group":
+                edges = 2 * (per - 1) if offset or columns % per else 0
+                assert plan.lanes * plan.each >= columns // per, label
+                assert plan.lanes >= edges, label
+                assert plan.blocks * (plan.threads // plan.lanes) >= rows, label
+            case "tile":
+                assert plan.rows_each * columns * KINDS[kind][1] <= 8192, label
+                assert plan.blocks * plan.rows_each >= rows, label
+            case "block" | "cluster":
+                assert plan.held * plan.team >= vectors, label
+                assert plan.shared + 2048 <= device.shared_per_block, label
+                assert plan.threads * plan.team // 32 <= 16 * 8, label
+                assert plan.blocks == rows * plan.team, label
+            case "grid":
+                assert plan.slice * plan.team >= vectors, label
+                assert plan.held <= plan.slice, label
+                # All of a cooperative launch's blocks run at once, three on an SM.
+                assert plan.blocks <= 3 * device.sms, label
+                assert 3 * (plan.shared + 2048) <= device.shared_per_sm, label
+                assert device.cooperative or plan.team == 1, label
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DEVICES)
+def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) -> None:
+    device = DEVICES[name]
+    for outer, columns, strip in itertools.product((1, 64), (2, 3, 31, 1000, 4096, 70000), (8, 33, 1024, 1155, 50176)):
+        plan = choose((outer, columns, strip), kind, device)
+        assert plan.regime == "columns"
+        assert plan.across * plan.unit_bytes // KINDS[kind][1] * plan.team <= 1024 or plan.team == 1
+        units = strip * KINDS[kind][1] // plan.unit_bytes
+        assert plan.blocks == -(-units // plan.across) * outer * plan.team
+        assert 1 <= plan.across <= 256
+        assert plan.shared <= device.shared_per_block
+        assert plan.team <= device.max_cluster
+        # 16 bytes at once only where no strip starts or ends inside of them.
+        assert (plan.unit_bytes == 16) == (strip * KINDS[kind][1] % 16 == 0)
+
+
+def test_the_same_call_gets_the_same_plan_whatever_its_dimensions_are_called(choose: Choose) -> None:
+    flat = choose((6 * 35, 4096))
+    channels_last = choose((6, 4096, 5, 7), strides=(35 * 4096, 1, 7 * 4096, 4096))
+    assert channels_last == flat
+    assert choose((1, 4096, 1, 210), strides=(0, 1, 0, 4096)) == flat
+
+
+def test_rows_beyond_two_to_the_31_are_addressed(choose: Choose) -> None:
+    plan = choose((3 * 2**31, 3), "fp16")
+    assert plan.rows == 3 * 2**31
+    assert plan.blocks * plan.rows_each >= plan.rows
