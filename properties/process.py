@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -27,6 +28,8 @@ _LONGEST_REPLY = 1 << 20
 _DEATH_SECONDS = 5.0
 #: Seconds between two looks at whether a compiler is still at work.
 _LOOK_AGAIN = 5.0
+#: What Python's fault handler prints of our own frames and torch's: it would push out what the candidate said.
+_NOT_TELLING = re.compile(r'^Extension modules:|^  File "[^"]*(site-packages|properties/(worker|nursery)\.py|<frozen)')
 #: Lines of a dead worker's own output that a report shows.
 _LOG_LINES = 12
 #: glibc fills fresh memory with the complement of this byte (0x7F) and freed memory with the byte itself, so elements
@@ -282,7 +285,7 @@ class WorkerProcess:
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(self._log.tell() - 8192, 0))
         lines = self._log.read().decode(errors="replace").splitlines()
-        return tuple(line for line in lines if line.strip())[-_LOG_LINES:]
+        return tuple(line for line in lines if line.strip() and not _NOT_TELLING.search(line))[-_LOG_LINES:]
 
 
 class WorkerInside:

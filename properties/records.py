@@ -63,13 +63,14 @@ def property_record(subject: Subject, examination: Examination) -> Record:
 
 
 def finding_record(finding: Finding, subject: Subject, line: str | None) -> Record:
-    """One finding, with the command that shows it again."""
+    """One finding, with the command that shows it again: the case alone, or all that came before it, too."""
+    again = None if finding.kind in (Kind.STATE_LEAK, Kind.NONDETERMINISTIC) else line
     return {
         "kind": str(finding.kind),
         "text": finding.text,
         "details": list(finding.details),
         "case": line,
-        "replay": replay_command(subject, line),
+        "replay": replay_command(subject, again),
     }
 
 

@@ -1,0 +1,139 @@
+"""Recipes: bits that do not depend on how they are computed, values that the dtype holds, sums as exact as claimed."""
+
+from __future__ import annotations
+
+import zlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from reference.formats import FORMATS
+
+from .. import values
+from ..cases import DTYPES, Plant
+from ..inputs import bits
+from ..strategies import EXACT, PLANTABLE
+
+#: CRC-32 of a few values of every recipe: a printed case means the same values in every version, on every machine.
+KNOWN = {
+    "ones": 1560869703,
+    "signed": 3287098098,
+    "positive": 1907369880,
+    "heavy": 1884713674,
+    "mixed": 1593743232,
+    "row-scales": 3933480958,
+    "tiny": 1200073037,
+    "huge": 3199601977,
+    "integers": 3195665949,
+    "exact-mean": 234137793,
+    "one-hot": 2771084230,
+    "outlier": 2010253816,
+    "constant": 356256932,
+    "zeros": 3380517425,
+    "zero-rows": 1321292033,
+    "near-max": 4026579563,
+}
+
+
+def test_a_case_means_the_same_values_for_ever() -> None:
+    found = {name: zlib.crc32(values.fill((2, 5), "float64", name, 7).numpy().tobytes()) for name in values.RECIPES}
+    assert found == KNOWN
+
+
+@pytest.mark.parametrize("recipe", values.RECIPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_do_not_depend_on_blocks(recipe: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = values.fill((3, 50, 2), dtype, recipe, 7)
+    monkeypatch.setitem(values._BLOCK, "cpu", 13)
+    assert torch.equal(bits(values.fill((3, 50, 2), dtype, recipe, 7)), bits(whole))
+
+
+@pytest.mark.parametrize("recipe", values.RECIPES)
+def test_a_row_does_not_depend_on_how_many_there_are(recipe: str) -> None:
+    few, many = (values.fill((rows, 40), "float32", recipe, 3) for rows in (2, 9))
+    assert torch.equal(bits(few), bits(many[:2].contiguous()))
+
+
+@pytest.mark.parametrize("recipe", sorted({*values.RECIPES} - {"huge", "near-max"}))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_are_exact_in_their_dtype(recipe: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a recipe computes in float64 is what the dtype holds: nothing is rounded on the way."""
+    computed: list[torch.Tensor] = []
+    plain = values.RECIPES[recipe]
+
+    def kept(grid: values.Grid, fmt: values.Format) -> torch.Tensor:
+        computed.append(plain(grid, fmt))
+        return computed[-1]
+
+    monkeypatch.setitem(values.RECIPES, recipe, kept)
+    filled = values.fill((5, 333), dtype, recipe, 11)
+    assert torch.equal(filled.double().reshape(-1), torch.cat([part.reshape(-1) for part in computed]))
+    assert filled.isfinite().all()
+
+
+@pytest.mark.parametrize("recipe", ["huge", "near-max"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_huge_values_are_finite(recipe: str, dtype: str) -> None:
+    assert values.fill((9, 333), dtype, recipe, 1).isfinite().all()
+
+
+@pytest.mark.parametrize("recipe", EXACT)
+@pytest.mark.parametrize("columns", [1, 2, 1000, 65535, 5_000_000])
+def test_sums_are_exact_in_float32_where_that_is_claimed(recipe: str, columns: int) -> None:
+    row = values.fill((1, columns), "float32", recipe, 5).double().abs().numpy()[0]
+    unit = min(abs(row[row != 0]), default=1.0)
+    while not np.array_equal(row / unit, np.round(row / unit)):
+        unit /= 2
+    assert row.sum() / unit <= 2**24
+
+
+def test_an_exact_mean_has_a_power_of_two_for_a_sum() -> None:
+    for columns in (2, 64, 4096):
+        rows = values.fill((4, columns), "float32", "exact-mean", 9).double().abs()
+        for row in rows.tolist():
+            total = sum(map(Fraction, row))
+            assert total.numerator & (total.numerator - 1) == 0
+            assert total.denominator & (total.denominator - 1) == 0
+
+
+@pytest.mark.parametrize("recipe", sorted({*values.RECIPES} - {"ones", "zeros", "positive", "near-max"}))
+def test_rows_differ(recipe: str) -> None:
+    rows = values.fill((6, 64), "float32", recipe, 2)
+    assert len({tuple(row) for row in rows.tolist()}) >= 3
+
+
+def test_seeds_differ() -> None:
+    left, right = (values.fill((2, 64), "float32", "signed", seed) for seed in (1, 2))
+    assert not torch.equal(left, right)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("what", PLANTABLE)
+def test_plants_stand_where_they_were_put(dtype: str, what: str) -> None:
+    fmt = FORMATS[dtype]
+    filled = values.fill((3, 4), dtype, "ones", 0, (Plant(what, 6),)).double().view(-1)
+    wanted = values.special(what, fmt)
+    assert np.array_equal(filled[6].item(), wanted, equal_nan=True)
+    assert np.signbit(filled[6].item()) == np.signbit(wanted)
+    assert (filled[[0, 5, 7, 11]] == 1).all()
+
+
+def test_what_a_recipe_promises_by_name() -> None:
+    tiny = values.fill((4, 99), "float32", "tiny", 1)
+    assert (tiny.abs() < 2.0**-126).all()
+    assert (tiny != 0).all()
+    assert (values.fill((1, 99), "float32", "positive", 1) >= 0).all()
+    signed = values.fill((1, 999), "float32", "signed", 1)
+    assert (signed < 0).any()
+    assert (signed > 0).any()
+    zero_rows = values.fill((40, 9), "float32", "zero-rows", 1)
+    dead = (zero_rows == 0).all(1)
+    assert dead.any()
+    assert not dead.all()
+    scales = values.fill((60, 99), "float32", "row-scales", 1).abs().mean(1)
+    assert scales.min() < 1e-15
+    assert scales.max() > 1e15
+    one_hot = values.fill((5, 99), "float32", "one-hot", 1)
+    assert ((one_hot != 0).sum(1) == 1).all()
