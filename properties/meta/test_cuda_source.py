@@ -367,6 +367,22 @@ def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) 
         assert (plan.unit_bytes == 16) == (strip * KINDS[kind][1] % 16 == 0)
 
 
+@pytest.mark.parametrize(
+    ("strides", "out", "offset", "unit_bytes"),
+    [
+        ((1, 4096), (1, 4096), 0, 16),
+        ((1, 4097), (1, 4096), 0, 4),
+        ((1, 4096), (1, 4097), 0, 4),
+        ((1, 4096), (1, 4096), 1, 4),
+        ((1, 4096), (1, 4096), 4, 16),
+    ],
+)
+def test_16_bytes_at_once_need_every_address_aligned(
+    choose: Choose, strides: tuple[int, int], out: tuple[int, int], offset: int, unit_bytes: int
+) -> None:
+    assert choose((4096, 512), strides=strides, out=out, offset=offset).unit_bytes == unit_bytes
+
+
 def test_the_same_call_gets_the_same_plan_whatever_its_dimensions_are_called(choose: Choose) -> None:
     flat = choose((6 * 35, 4096))
     channels_last = choose((6, 4096, 5, 7), strides=(35 * 4096, 1, 7 * 4096, 4096))
