@@ -98,8 +98,8 @@ def verify_parser() -> Parser:
         "--require",
         action="append",
         metavar="NAME,...",
-        help="also require these of every candidate, as of the shipped kernel: accuracy, determinism, strides, errors, "
-        "autograd, autocast, graph, devices, compile",
+        help="also require these of every candidate, as of the shipped kernel: fp16, bf16, fp64, offset, strided, "
+        "expanded, negated, nd, empty, accuracy, determinism, strides, errors",
     )
     how = parser.add_argument_group("how")
     how.add_argument(
