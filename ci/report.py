@@ -213,7 +213,7 @@ def _target(name: str, node: Node) -> Target:
 def _property(node: Node) -> Property:
     return Property(
         name=node.text("name"),
-        outcome=node.word("outcome", ("passed", "failed", "not-examined", "skipped")),
+        outcome=node.word("outcome", ("passed", "failed", "reported", "not-examined", "skipped")),
         examples=node.count("examples"),
         findings=tuple(
             Finding(child.text("kind"), child.text("text"), child.optional_text("case") or "")

@@ -52,7 +52,8 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
     metrics = _metrics(verdict, dtype, given.shape[1])
     if not verdict.accepted:
         fault = _fault(given, got, dtype, verdict)
-        elsewhere = l1_words.other_dimension(x, y) if x.numel() <= _ELEMENTS_EXPLAINED else ""
+        plain = fault.kind is Kind.WRONG_VALUE and x.numel() <= _ELEMENTS_EXPLAINED
+        elsewhere = l1_words.other_dimension(x, y) if plain else ""
         return Assessment(replace(fault, text=elsewhere or fault.text), metrics)
     notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
     return Assessment(None, metrics, notes, _inaccurate(verdict, dtype))

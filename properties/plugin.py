@@ -137,6 +137,14 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         items[0].config.stash[_RUN].gathered.tests["deselected"] += len(items)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Take over what an xdist worker left out: each collects, and so leaves out, the same."""
+    tests = node.config.stash[_RUN].gathered.tests  # type: ignore[attr-defined]
+    left_out = getattr(node, "workeroutput", {}).get("kernelproof_deselected", 0)
+    tests["deselected"] = max(tests["deselected"], left_out)
+
+
 @pytest.fixture(scope="session")
 def seat(request: pytest.FixtureRequest) -> Iterator[Seat]:
     """The candidate and target of a test; its workers end after its last test."""
@@ -207,6 +215,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End all workers and write the report file (not in an xdist worker)."""
     run = session.config.stash[_RUN]
     run.session.close()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["kernelproof_deselected"] = run.gathered.tests["deselected"]
     if run.options.report_json is not None and not hasattr(session.config, "workerinput"):
         _write(run.options.report_json, _report(run))
 

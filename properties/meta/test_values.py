@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from reference.formats import FORMATS
+from reference.formats import FORMATS, Format
 
 from .. import values
 from ..cases import DTYPES, Plant
@@ -63,7 +63,7 @@ def test_values_are_exact_in_their_dtype(recipe: str, dtype: str, monkeypatch: p
     computed: list[torch.Tensor] = []
     plain = values.RECIPES[recipe]
 
-    def kept(grid: values.Grid, fmt: values.Format) -> torch.Tensor:
+    def kept(grid: values.Grid, fmt: Format) -> torch.Tensor:
         computed.append(plain(grid, fmt))
         return computed[-1]
 

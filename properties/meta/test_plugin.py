@@ -1,0 +1,106 @@
+"""The command line end to end: pytest as a user starts it, on tiny candidates and few properties."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..options import ROOT
+
+HEAD = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return "
+RIGHT = f"{HEAD}x / x.abs().mean(1, keepdim=True)\n"
+WRONG = f"{HEAD}x / x.abs().sum(1, keepdim=True)\n"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start pytest on this checkout from another folder, with nothing of this run in its environment."""
+    hidden = ("PYTEST", "KERNELPROOF")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    command = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
+    command += ["-p", "no:cacheprovider", "-m", "correctness", "--profile=kp-quick", "--target=cpu", *arguments]
+    return subprocess.run(
+        [*command, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances", "machine"))],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "a folder"
+    place.mkdir()
+    (place / "right one.py").write_text(RIGHT, encoding="utf-8")
+    (place / "2 wrong.py").write_text(WRONG, encoding="utf-8")
+    return place
+
+
+def summary(text: str) -> list[str]:
+    """The lines of our own summary, seconds aside."""
+    lines = text.partition("= kernelproof =")[2].partition("short test summary")[0].splitlines()
+    return sorted(" ".join(word for word in line.split() if not word.replace(".", "").isdigit()) for line in lines)
+
+
+def test_two_candidates_a_report_and_the_same_table_under_xdist(folder: Path) -> None:
+    wanted = ["--candidate=right one.py", "--candidate=2 wrong.py", "-k", "loads or negating", "--hypothesis-seed=5"]
+    alone = run(folder, *wanted, "--report-json=out.json")
+    assert alone.returncode == 1, alone.stdout + alone.stderr
+    report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    assert [(entry["name"], entry["verdict"]) for entry in report["candidates"]] == [
+        ("right one", "accepted"),
+        ("2 wrong", "rejected"),
+    ]
+    assert report["run"]["seed"] == 5
+    assert report["tests"]["failed"] == 1
+    assert report["tests"]["passed"] == 3
+    assert "= columns: the sum was used where the mean belongs" in alone.stdout
+    pytest.importorskip("xdist")
+    spread = run(folder, *wanted, "-n", "2")
+    assert summary(spread.stdout) == summary(alone.stdout)
+
+
+def test_a_case_is_replayed_and_nothing_else_runs(folder: Path) -> None:
+    seen = run(folder, "--candidate=2 wrong.py", "--case=odd:shape=2x5,seed=3", "--report-json=out.json")
+    assert seen.returncode == 1
+    report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    properties = report["candidates"][0]["targets"]["cpu"]["properties"]
+    assert [(prop["name"], prop["examples"]) for prop in properties] == [("contact", 1), ("odd", 1)]
+    assert report["run"]["replay"] is True
+    assert "odd:shape=2x5,dtype=float32,values=signed,seed=3" in seen.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--candidate=nowhere.py"], "nowhere.py: no such file or folder"),
+        (["--profile=thorough"], "--profile=thorough is not one of kp-quick, kp-default, kp-nightly"),
+        (["--no-such-option"], "unrecognized arguments: --no-such-option"),
+    ],
+)
+def test_a_usage_error_stops_the_run_with_one_line(folder: Path, arguments: list[str], said: str) -> None:
+    seen = run(folder, *arguments, "--report-json=out.json")
+    assert seen.returncode == 4
+    assert said in seen.stderr
+    if (folder / "out.json").exists():
+        assert said in json.loads((folder / "out.json").read_text(encoding="utf-8"))["run"]["usage_error"]
+
+
+def test_without_isolation_header_and_verdict_say_so(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "--isolation=none", "-k", "loads")
+    assert seen.returncode == 0, seen.stdout
+    assert "NOT ISOLATED" in seen.stdout
+    assert "accepted (not isolated: does not count)" in " ".join(seen.stdout.split())
+
+
+def test_a_missing_gpu_fails_where_one_is_required(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "--require-gpu", "-k", "gpu")
+    has_gpu = "no GPU (" not in seen.stdout
+    assert seen.returncode == (0 if has_gpu else 1)

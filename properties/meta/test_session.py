@@ -1,0 +1,254 @@
+"""Options, seats, records and words: what a run was asked for, whom it judges where, and what is written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ci import report as reader
+from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE
+
+from .. import catalogue, records, summary
+from ..cases import parse
+from ..engine import Examination, Worst
+from ..findings import Finding, Kind
+from ..l1_norm import L1_NORM
+from ..operators import Metric
+from ..options import Options, UsageError, read
+from ..records import Gathered, Record
+from ..session import CONTACT, Session, seats
+from ..subject import Subject
+from ..targets import Machine
+from .conftest import MakeSubject
+
+MACHINE = Machine("3.12.1", "2.13.0", "some processor", "", "", "no CUDA device is visible")
+GPU = replace(MACHINE, gpu="some card", driver="1.2", no_gpu="")
+NOTHING: Mapping[str, str] = {}
+RIGHT = "return x / x.abs().mean(1, keepdim=True)"
+
+
+def options(start: Path, environ: Mapping[str, str] = NOTHING, /, **given: object) -> Options:
+    return read(given.get, environ, start, L1_NORM.shipped)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text("class ModelNew: ...\n", encoding="utf-8")
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def test_without_options_the_shipped_kernel_is_judged(here: Path) -> None:
+    chosen = options(here)
+    assert chosen.candidates == (L1_NORM.shipped,)
+    assert (chosen.profile.name, chosen.isolated, chosen.require) == ("kp-default", True, frozenset())
+
+
+def test_a_candidate_is_a_file_or_a_folder_of_files(here: Path) -> None:
+    both = (here / "one.py", here / "two.py")
+    assert options(here, candidate=["one.py", "two.py", "one.py"]).candidates == both
+    assert options(here, candidate=[str(here)]).candidates == both
+    assert options(here.parent, {"KERNELPROOF_CANDIDATE": f"{both[0]}:{both[1]}"}).candidates == both
+    assert options(here, {"KERNELPROOF_CANDIDATE": "nowhere"}, candidate=["two.py"]).candidates == (both[1],)
+
+
+def test_every_option_has_an_environment_variable(here: Path) -> None:
+    chosen = options(
+        here,
+        {
+            "KERNELPROOF_TARGET": "cpu",
+            "KERNELPROOF_PROFILE": "kp-quick",
+            "KERNELPROOF_REQUIRE": "fp16, strided",
+            "KERNELPROOF_CALL_TIMEOUT": "2.5",
+            "KERNELPROOF_CACHE": "builds",
+            "KERNELPROOF_REQUIRE_GPU": "1",
+            "KERNELPROOF_CASE": "odd:shape=2x3",
+            "KERNELPROOF_REPORT_JSON": "out.json",
+        },
+    )
+    assert (chosen.targets, chosen.profile.name, chosen.require) == (
+        ("cpu",),
+        "kp-quick",
+        frozenset({"fp16", "strided"}),
+    )
+    assert (chosen.limits.call, chosen.cache, chosen.require_gpu) == (2.5, here / "builds", True)
+    assert chosen.case == (catalogue.ODD, parse("shape=2x3"))
+    assert chosen.report_json == here / "out.json"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"candidate": ["nowhere.py"]}, "--candidate="),
+        ({"candidate": ["empty"]}, "the folder holds no .py file"),
+        ({"target": "tpu"}, "--target=tpu is not one of all, cpu, cuda"),
+        ({"profile": "ci"}, "--profile=ci is not one of kp-quick"),
+        ({"require": ["fp8"]}, "--require=fp8 is not one of fp32"),
+        ({"call_timeout": "soon"}, "--call-timeout=soon is not a number of seconds above 0"),
+        ({"build_timeout": "-1"}, "--build-timeout=-1 is not a number of seconds above 0"),
+        ({"isolation": "some"}, "--isolation=some is not one of process, none"),
+        ({"case": "shape=2x3"}, "expected PROPERTY:LINE with a property of shapes"),
+        ({"case": "odd:shape=2"}, "--case=odd:shape=2: shape=2 is not two or more sizes"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(here: Path, given: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        options(here, **given)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def seated(here: Path, machine: Machine, **given: object) -> list[tuple[str, str]]:
+    found, _ = seats(options(here, **given), machine)
+    return [(seat.path.stem, seat.target) for seat in found]
+
+
+def test_the_shipped_kernel_sits_on_every_target_and_others_on_one(here: Path) -> None:
+    assert seated(here, MACHINE) == [("l1_norm", "cpu")]
+    assert sorted(seated(here, GPU)) == [("l1_norm", "cpu"), ("l1_norm", "cuda")]
+    assert seated(here, MACHINE, candidate=["one.py"]) == [("one", "cpu")]
+    assert seated(here, GPU, candidate=["one.py"]) == [("one", "cuda")]
+    assert seated(here, GPU, candidate=["one.py"], target="cpu") == [("one", "cpu")]
+    found, not_run = seats(options(here, target="cuda"), MACHINE)
+    assert (found, not_run) == ([], [("cuda", "not judged: no CUDA device is visible")])
+
+
+def failing(kind: Kind = Kind.WRONG_VALUE, outcome: str = "failed") -> Examination:
+    finding = Finding(kind, "values are wrong", ("row 0",))
+    worst = {"mean error / limit, fp32": Worst(Metric(float("inf"), 1.0), parse("shape=1x2"))}
+    return Examination(catalogue.SHAPES, outcome, 5, 1, 0.5, (finding,), parse("shape=1x2"), worst, {"a note": 2})
+
+
+def written(subject: Subject, *examinations: Examination, chosen: Options, passed: int = 1) -> Record:
+    gathered = Gathered(not_run=[("cuda", "no GPU")])
+    gathered.tests["passed"] = passed
+    gathered.records = [
+        (records.subject_record(subject), records.property_record(subject, each)) for each in examinations
+    ]
+    made: Record = json.loads(json.dumps(records.assemble(gathered, chosen, MACHINE, 7), allow_nan=False))
+    return made
+
+
+PASSED = Examination(catalogue.ODD, "passed", 30)
+
+
+@pytest.mark.parametrize(
+    ("examinations", "verdict", "code"),
+    [
+        ((PASSED,), "accepted", OK),
+        ((PASSED, failing()), "rejected", REJECTED),
+        ((PASSED, failing(outcome="reported")), "accepted", OK),
+        ((failing(Kind.DOES_NOT_BUILD),), "does-not-build", REJECTED),
+        ((failing(Kind.TIMEOUT),), "timeout", REJECTED),
+        ((Examination(CONTACT, "not-examined", reason="needs a GPU"),), "not-judged", UNAVAILABLE),
+        ((PASSED, Examination(catalogue.HUGE, "not-examined", reason="cuda only")), "accepted", OK),
+    ],
+)
+def test_the_report_says_the_verdict_and_the_reader_reads_it(
+    examinations: tuple[Examination, ...], verdict: str, code: int, make_subject: MakeSubject, here: Path
+) -> None:
+    subject = make_subject(RIGHT)
+    made = written(subject, *examinations, chosen=options(here))
+    (entry,) = made["candidates"]
+    assert entry["verdict"] == verdict
+    seen = reader.read(json.dumps(made))
+    assert seen.candidates[0].verdict == verdict
+    assert reader.exit_code(seen) == code
+    text = summary.text(made, 120)
+    assert f"{subject.path.stem}: {verdict}" in text
+    assert "not run: cuda: no GPU" in text
+
+
+def test_a_run_that_was_not_isolated_or_broke_is_no_verdict(make_subject: MakeSubject, here: Path) -> None:
+    made = written(make_subject(RIGHT), PASSED, chosen=options(here, isolation="none"))
+    assert reader.exit_code(reader.read(json.dumps(made))) == INTERNAL
+    assert "not isolated: does not count" in summary.text(made, 120)
+    usage = json.dumps(records.usage_error_report("no such option"))
+    assert reader.exit_code(reader.read(usage)) == USAGE
+
+
+def test_a_failure_is_told_with_case_and_replay_command(make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT, required=frozenset({"fp32", "fp16"}))
+    who, what = records.subject_record(subject), records.property_record(subject, failing())
+    text = summary.failure(who, what)
+    assert "wrong-value: values are wrong" in text
+    assert "smallest case   shapes:shape=1x2,dtype=float32,values=signed,seed=0" in text
+    assert "    row 0" in text
+    (command,) = [line for line in text.splitlines() if line.startswith("replay")]
+    assert f"--candidate={subject.path} --target=cpu --require=fp16 --case=shapes:shape=1x2" in command
+
+
+@pytest.mark.parametrize("kind", [Kind.STATE_LEAK, Kind.NONDETERMINISTIC])
+def test_what_one_case_does_not_show_is_replayed_whole(kind: Kind, make_subject: MakeSubject) -> None:
+    finding = records.property_record(make_subject(RIGHT), failing(kind))["findings"][0]
+    assert "--case" not in finding["replay"]
+    assert finding["case"].startswith("shapes:")
+
+
+def test_infinite_metrics_are_written_as_json(make_subject: MakeSubject, here: Path) -> None:
+    made = written(make_subject(RIGHT), failing(), chosen=options(here))
+    worst = made["candidates"][0]["targets"]["cpu"]["properties"][0]["worst"]
+    assert worst["mean error / limit, fp32"]["value"] is None
+    assert "inf" in summary.text(made, 120)
+
+
+def test_the_header_says_what_is_judged(here: Path) -> None:
+    chosen = options(here, candidate=["one.py"], profile="kp-quick")
+    text = "\n".join(summary.header(chosen, MACHINE, 7, [("cuda", "none")]))
+    for words in ("torch 2.13.0", "no GPU (no CUDA device is visible)", "one.py (sha256 ", "targets: cpu;", "kp-quick"):
+        assert words in text
+    assert "NOT ISOLATED" not in text
+    assert "NOT ISOLATED" in "\n".join(summary.header(replace(chosen, isolated=False), MACHINE, 7, []))
+
+
+@pytest.fixture
+def session(here: Path) -> Callable[..., Session]:
+    def make(**given: object) -> Session:
+        return Session(options(here, cache_dir=str(here / "cache"), **given), MACHINE, 1)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "words"),
+    [
+        ("def f(:", "failed", "does not parse"),
+        ("x = 1", "failed", "defines no class ModelNew (it defines no class)"),
+        (
+            "class ModelNew:\n    def __init__(self): raise ValueError('no')",
+            "failed",
+            "raises in __init__: ValueError: no",
+        ),
+        ("raise RuntimeError('Found no NVIDIA driver')", "not-examined", "needs a GPU: "),
+    ],
+)
+def test_contact_says_why_a_candidate_cannot_be_judged(
+    text: str, outcome: str, words: str, here: Path, session: Callable[..., Session]
+) -> None:
+    (here / "one.py").write_text(text + "\n", encoding="utf-8")
+    run = session(candidate=["one.py"])
+    (seat,), _ = seats(run.options, MACHINE)
+    who, what = run.contact(seat)
+    assert what["outcome"] == outcome
+    assert words in (what["reason"] or what["findings"][0]["text"])
+    assert (who["broken"] is not None, who["supported"]) == (True, [])
+    later = run.examine(seat, catalogue.SHAPES)[1]
+    assert (later["outcome"], later["examples"]) == ("not-examined", 0)
+    run.close()
+
+
+def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
+    body = "    def forward(self, x):\n        if x.dtype != torch.float32: raise TypeError('no')\n        return x\n"
+    (here / "one.py").write_text(f"import torch\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")
+    run = session(candidate=["one.py"], require=["fp16"])
+    (seat,), _ = seats(run.options, MACHINE)
+    finding = run.contact(seat)[1]["findings"][0]
+    assert finding["kind"] == "unsupported"
+    assert finding["text"].startswith("does not support what it must: fp16 (TypeError: no")
+    run.close()
