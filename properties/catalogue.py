@@ -70,10 +70,8 @@ MANY_ROWS = Property(
     "However many rows there are, every one of them is right, the last included.",
     lambda domain, _: _many_rows(domain),
     _plain,
-    pinned=tuple(
-        _case(f"shape={shape},seed=4")
-        for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1", "1048577x2")
-    ),
+    # A million rows are under `huge`: on a CPU an honest loop over rows takes half a minute for them.
+    pinned=tuple(_case(f"shape={shape},seed=4") for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1")),
 )
 
 LONG_ROWS = Property(
@@ -130,12 +128,13 @@ SPECIALS = Property(
 
 HUGE = Property(
     "huge",
-    "The shipped size, more than 2^31 elements, and a row of more than 2^30 columns are right.",
+    "A million rows, the shipped size, more than 2^31 elements, and a row of more than 2^30 columns are right.",
     None,
     _plain,
     pinned=tuple(
         _case(line)
         for line in (
+            "shape=1048577x2,seed=4",
             "shape=32768x65535,values=positive,seed=13",
             "shape=32769x65537,dtype=float16,values=integers,seed=13",
             "shape=1x1073741825,dtype=float16,values=integers,seed=13",
