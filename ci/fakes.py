@@ -4,7 +4,7 @@ Promise: everything is made in the folder that the test gives; nothing here need
 """
 
 import functools
-import importlib.util
+import importlib.machinery
 import json
 import os
 import subprocess
@@ -91,7 +91,8 @@ def make_caller(folder: Path, packages: Mapping[str, str]) -> Path:
 @functools.cache
 def pip_here() -> Path | None:
     """The folder of the pip of the running interpreter, or of the one that its venv was made from."""
-    spec = importlib.util.find_spec("pip")
+    # Not `importlib.util.find_spec`: that asks setuptools' import hook too, which warns once distutils was imported.
+    spec = importlib.machinery.PathFinder.find_spec("pip")
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent
     base = f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
