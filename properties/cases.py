@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 
 from . import layouts, values
 from .layouts import CONTIGUOUS, Layout
+from .values import Plant
 
 #: torch dtype names in the order in which strategies draw them (the first is the compulsory one).
 DTYPES = ("float32", "float16", "bfloat16", "float64")
@@ -24,18 +25,6 @@ LAYOUT_FEATURES = ("offset", "strided", "expanded", "negated", "nd", "empty")
 FEATURES = (*DTYPE_FEATURES.values(), *LAYOUT_FEATURES)
 
 _PLANT = re.compile(r"(-?[a-z0]+)@(\d+)")
-
-
-@dataclass(frozen=True, order=True)
-class Plant:
-    """A special value at one element: ``what`` is a name of `values.SPECIALS`, ``index`` a flat row-major index."""
-
-    what: str
-    index: int
-
-    def __str__(self) -> str:
-        """The printed form, for example ``nan@5``."""
-        return f"{self.what}@{self.index}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from .cases import DTYPE_FEATURES, DTYPES, Case, Plant
+from .cases import DTYPE_FEATURES, DTYPES, Case
 from .layouts import CONTIGUOUS, Layout
+from .values import Plant
 
 
 def _around(*sizes: int) -> list[int]:

@@ -14,20 +14,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from reference.formats import FORMATS, Format
-
-if TYPE_CHECKING:
-    from .cases import Plant
 
 _GOLDEN, _MIX1, _MIX2 = -7046029254386353131, -4658895280553007687, -7723592293110705685  # splitmix64's, as int64
 #: Elements computed at a time: int64 temporaries of 512 KiB stay in a core's cache; a GPU wants more, and has room.
 _BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 #: Integer recipes keep a row's sum at or below 2^22, so that float32 adds it exactly in any order (2^24 is the limit).
 _EXACT_SUM = 1 << 22
+
+
+@dataclass(frozen=True, order=True)
+class Plant:
+    """A special value at one element: ``what`` is a name of `SPECIALS`, ``index`` a flat row-major index."""
+
+    what: str
+    index: int
+
+    def __str__(self) -> str:
+        """The printed form, for example ``nan@5``."""
+        return f"{self.what}@{self.index}"
 
 
 @dataclass(frozen=True)

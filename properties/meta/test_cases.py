@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .. import layouts
-from ..cases import FEATURES, Case, Plant, features, parse
+from ..cases import FEATURES, Case, features, parse
 from ..layouts import Layout
 from ..reduction import reduce, size
 from ..strategies import Domain, cases, planted
+from ..values import Plant
 
 EVERYTHING = Domain(frozenset(FEATURES))
 QUICK = settings(max_examples=60, deadline=None, database=None)

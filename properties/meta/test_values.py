@@ -12,9 +12,10 @@ import torch
 from reference.formats import FORMATS, Format
 
 from .. import values
-from ..cases import DTYPES, Plant
+from ..cases import DTYPES
 from ..inputs import bits
 from ..strategies import EXACT, PLANTABLE
+from ..values import Plant
 
 #: CRC-32 of a few values of every recipe: a printed case means the same values in every version, on every machine.
 KNOWN = {
