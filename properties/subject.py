@@ -37,6 +37,8 @@ PROBES = {
     "empty": Case((0, 5)),
 }
 FIRST_PROBE = Case((2, 33))
+#: Seconds for a probe after one has hung.
+_IMPATIENT = 2.0
 
 
 @dataclass
@@ -70,6 +72,7 @@ class Subject:
     hung: list[str] = field(default_factory=list)
     died: list[str] = field(default_factory=list)
     _probed: bool = False
+    _hung: bool = False
 
     @property
     def device(self) -> str:
@@ -115,7 +118,10 @@ class Subject:
         return None
 
     def _supports(self, name: str, case: Case) -> bool:
-        seen = self.runner.observe(inputs.build(case, self.device), first=True)
+        given = inputs.build(case, self.device)
+        # One that hung will be found to hang: its other features get no time to compile, or probing takes minutes.
+        seen = self.runner.observe(given, timeout=_IMPATIENT) if self._hung else self.runner.observe(given, first=True)
+        self._hung |= seen.outcome is Outcome.TIMED_OUT
         if seen.outcome is Outcome.RAISED:
             self.unsupported[name] = str(seen.error)
             return False

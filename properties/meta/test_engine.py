@@ -143,6 +143,14 @@ def test_the_domain_is_found_by_asking(make_subject: MakeSubject) -> None:
     assert "TypeError: no" in subject.unsupported["fp16"]
 
 
+def test_probing_one_that_hangs_everywhere_but_in_plain_float32_ends_soon(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"while x.dtype != torch.float32 or not x.is_contiguous(): pass\n{RIGHT}", call=1.0)
+    began = time.monotonic()
+    assert subject.probe() is None
+    assert time.monotonic() - began < 20, "3 s for the first, 2 s for each of three others, and their new workers"
+    assert subject.supported >= {"fp16", "strided"}, "what hangs is judged, and so found"
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
