@@ -2,7 +2,7 @@
 
 Seen: https://github.com/ggml-org/llama.cpp/pull/26385
 Target: any
-Found as: wrong-value wrong-special nondeterministic
+Found as: wrong-value wrong-special nondeterministic state-leak
 Smallest case: 1048576 elements (a race shows where it shows)
 Replay: passes
 """
