@@ -112,6 +112,15 @@ class Examination:
     reason: str = ""
 
 
+#: By promise, the kinds that say it is not kept: they are only told of a candidate that has not made it. Whatever else
+#: such a property comes upon rejects as it does everywhere.
+_TOLD = {
+    "determinism": frozenset({Kind.NONDETERMINISTIC}),
+    "errors": frozenset({Kind.WRONG_ERROR, Kind.ACCEPTED_INVALID_INPUT}),
+    "negated": frozenset({Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),
+}
+
+
 class RefutedError(Exception):
     """A case failed; subclasses by kind let Hypothesis keep different faults apart while it shrinks."""
 
@@ -189,7 +198,8 @@ class Search:
             findings = self._unrepeated(chosen)
         result.findings, result.case, result.outcome = findings, chosen, "failed"
         promised = result.property.promised
-        if promised and promised not in self.subject.required:
+        told = _TOLD.get(promised, frozenset())
+        if promised not in self.subject.required and all(finding.kind in told for finding in findings):
             result.outcome = "reported"
         if any(finding.kind is Kind.TIMEOUT for finding in findings):
             self.subject.hung.append(result.property.name)
@@ -225,8 +235,9 @@ class Search:
         for larger in telling(case):
             seen = run_case(self.subject, self.result.property, larger).findings
             if seen and seen[0].kind is kind:
+                text = f"{seen[0].text} (seen at {'x'.join(map(str, larger.shape))})"
                 details = (*findings[0].details, f"in words for a larger case that fails, too: {larger}")
-                return case, (replace(findings[0], text=seen[0].text, details=details), *findings[1:])
+                return case, (replace(findings[0], text=text, details=details), *findings[1:])
             if kind is Kind.ALIASED_OUTPUT and seen and seen[0].kind is Kind.INPUT_MODIFIED:
                 return larger, tuple(seen)
         return case, findings
@@ -237,6 +248,9 @@ class Search:
         if first.kind not in DEADLY:
             trials = [run_case(self.subject, self.result.property, case) for _ in range(_REPEATS)]
             failed = [trial.findings[0] for trial in trials if trial.findings]
+            if len(failed) == _REPEATS:
+                text = f"right at the first call, wrong when called again: {failed[0].text}"
+                return (Finding(Kind.STATE_LEAK, text, failed[0].details),)
             if failed:
                 text = f"fails in {len(failed)} of {_REPEATS} identical runs: {failed[0].text}"
                 return (Finding(Kind.NONDETERMINISTIC, text, failed[0].details),)

@@ -86,7 +86,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         if "accuracy" in demands:
             findings.append(Finding(Kind.INACCURATE, assessment.inaccurate))
         else:
-            notes.add(f"inaccurate: {assessment.inaccurate}")
+            notes.add("inaccurate: a mean is farther off than 256 lanes and a tree need (see mean error / u)")
     return Judgement(tuple(findings), assessment.metrics, assessment.notes | notes)
 
 

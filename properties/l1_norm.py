@@ -94,7 +94,7 @@ def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
     ordinary = verdict.tier != Tier.SPECIAL
     if not ordinary.any():
         return {}
-    scaling = np.nan_to_num(verdict.scaling[ordinary], nan=np.inf)
+    scaling = np.nan_to_num(verdict.scaling[ordinary], nan=np.inf, posinf=np.inf)
     mean = np.abs(verdict.mean_error_in_units[ordinary])
     # In roundoffs only where roundoffs bound it: not where a mean is so small that its quantum does, or is rounded.
     roundoff = accumulator(dtype).roundoff
@@ -104,8 +104,8 @@ def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
     error = np.where(by_roundoff, np.abs(verdict.mean_error[ordinary]) / roundoff, 0.0)
     return {
         "scaling error / u": Metric(float(scaling.max()), _SCALING_LIMIT),
-        "mean error / limit": Metric(float(np.nan_to_num(mean, nan=np.inf).max()), 1.0),
-        "mean error / u": Metric(float(np.nan_to_num(error, nan=np.inf).max()), None),
+        "mean error / limit": Metric(float(np.nan_to_num(mean, nan=np.inf, posinf=np.inf).max()), 1.0),
+        "mean error / u": Metric(float(np.nan_to_num(error, nan=np.inf, posinf=np.inf).max()), None),
     }
 
 

@@ -31,7 +31,7 @@ GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scal
 #: Values at the ends of the type's range.
 EXTREME = ("tiny", "huge", "near-max")
 #: Recipes whose sums are exact in any order at any length.
-EXACT = ("integers", "exact-mean", "one-hot")
+EXACT = ("integers", "exact-mean", "one-hot", "one-full")
 PLANTABLE = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "sub", "-sub", "normal")
 
 
@@ -83,10 +83,12 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
         return tuple(sizes)
     length = draw(columns(elements // 8))
     room = elements // length
-    inner = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
+    tails = st.sampled_from((31, 32, 33, 63, 64, 65, 70))
+    inner = draw(st.lists(st.integers(1, 9) | tails, min_size=1, max_size=3))
     while _product(inner) > room:
         inner[inner.index(max(inner))] = 1
-    outer = draw(st.integers(1, max(1, min(5, room // _product(inner)))))
+    most_outer = max(1, room // _product(inner))
+    outer = draw(st.integers(1, min(5, most_outer)) | st.integers(1, min(70, most_outer)))
     return (outer, length, *inner)
 
 
@@ -138,14 +140,17 @@ def cases(
 
 @st.composite
 def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, least_rows: int = 1) -> Case:
-    """Small matrices with one to four special values put somewhere."""
+    """Small inputs with one to four special values put somewhere: matrices mostly, then any rank and layout."""
     dtype = draw(st.sampled_from(domain.dtypes))
-    shape = draw(matrices(1 << 14, least_rows))
-    count = shape[0] * shape[1]
+    shape, layout = draw(matrices(1 << 14, least_rows)), CONTIGUOUS
+    if draw(st.integers(0, 2)) == 2:
+        shape = draw(shapes(domain, 1 << 12).filter(all))
+        layout = draw(arrangements(domain, shape))
+    count = _product(list(shape))
     plant = st.builds(Plant, st.sampled_from(what), st.integers(0, count - 1))
     plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
     recipe = draw(st.sampled_from(("ones", "integers", "signed", "zero-rows", "tiny")))
-    return Case(shape, dtype, CONTIGUOUS, recipe, draw(seeds()), tuple(sorted(plants)))
+    return Case(shape, dtype, layout, recipe, draw(seeds()), tuple(sorted(plants)))
 
 
 @st.composite

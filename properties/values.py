@@ -247,6 +247,18 @@ def _one_hot(grid: Grid, _: Format) -> torch.Tensor:
     return _scaled((grid.column == place).to(torch.float64) * sign, _spread(grid, -3, 3))
 
 
+def _one_full(grid: Grid, fmt: Format) -> torch.Tensor:
+    """One element a row has all the bits of its type, all others are zeros: exact in any order, at any length.
+
+    A mean that is taken of rounded inputs shows here and nowhere else.
+    """
+    place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
+    bits = fmt.precision
+    magnitude = _shift(grid.noise, 64 - bits) | 1 << (bits - 1)
+    full = (magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64) * 2.0**-bits
+    return torch.where(grid.column == place, full, 0.0)
+
+
 def _outlier(grid: Grid, fmt: Format) -> torch.Tensor:
     """Ones, and one element a row of 2^30 (float16: 2^14): zeros elsewhere would pass an absolute tolerance."""
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
@@ -292,6 +304,7 @@ RECIPES: dict[str, Recipe] = {
     "integers": _integers,
     "exact-mean": _exact_mean,
     "one-hot": _one_hot,
+    "one-full": _one_full,
     "outlier": _outlier,
     "constant": _constant,
     "zeros": _zeros,

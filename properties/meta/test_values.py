@@ -30,6 +30,7 @@ KNOWN = {
     "integers": 3195665949,
     "exact-mean": 234137793,
     "one-hot": 2771084230,
+    "one-full": 3891898599,
     "outlier": 2010253816,
     "constant": 356256932,
     "zeros": 3380517425,
