@@ -11,6 +11,7 @@ The judging process fills a slot before a call and compares it afterwards; no cl
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
 import tempfile
@@ -110,7 +111,6 @@ class Slot:
         capacity = max(_SMALLEST, self.capacity)
         while capacity < needed:
             capacity *= 2
-        os.ftruncate(self.fd, 0)  # old pages are of no use: data lie flush with the end
         os.ftruncate(self.fd, capacity)
         self.capacity = capacity
         self._map = mmap.mmap(self.fd, capacity)
@@ -158,6 +158,9 @@ class GuardedMap:
 
 def _anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("kernelproof-slot", 0)
+        fd = os.memfd_create("kernelproof-slot", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        # A worker holds this file, too: cutting it short would end the judging process (SIGBUS).
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        return fd
     with tempfile.TemporaryFile() as file:  # macOS: an unlinked file
         return os.dup(file.fileno())

@@ -65,7 +65,12 @@ OPTIONS = (
         "PATH does; default: the kernel that ships here",
         repeatable=True,
     ),
-    Option("--target", "TARGET", "where to judge: cuda, cpu or all that this machine has", "all"),
+    Option(
+        "--target",
+        "TARGET",
+        "where to judge: cuda, cpu, or all (candidates other than the shipped one: cuda, without a GPU cpu)",
+        "all",
+    ),
     Option("--require-gpu", "", "a machine without a usable GPU is a failure"),
     Option(
         "--require",
@@ -161,7 +166,12 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
 def cache_folder(text: str, environ: Mapping[str, str], start: Path) -> Path:
     """The folder for builds: ``text`` if given, else the user's cache folder."""
     if text:
-        return start / Path(text).expanduser()
+        folder = start / Path(text).expanduser()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--cache-dir={folder}: {error.strerror}") from None
+        return folder
     if os.uname().sysname == "Darwin":
         return Path.home() / "Library" / "Caches" / "kernelproof"
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelproof"

@@ -30,6 +30,8 @@ _DEATH_SECONDS = 5.0
 _LOOK_AGAIN = 5.0
 #: What Python's fault handler prints of our own frames and torch's: it would push out what the candidate said.
 _NOT_TELLING = re.compile(r'^Extension modules:|^  File "[^"]*(site-packages|properties/(worker|nursery)\.py|<frozen)')
+#: Bytes of a worker's own output that are kept from one call to the next.
+_LARGEST_LOG = 1 << 20
 #: Lines of a dead worker's own output that a report shows.
 _LOG_LINES = 12
 #: glibc fills fresh memory with the complement of this byte (0x7F) and freed memory with the byte itself, so elements
@@ -218,6 +220,8 @@ class WorkerProcess:
         """
         self._asked += 1
         had_parent = self._nursery.running
+        if os.fstat(self._log.fileno()).st_size > _LARGEST_LOG:
+            os.ftruncate(self._log.fileno(), 0)  # what is printed next follows a hole, which takes no room
         line = (json.dumps({**request, "number": self._asked}) + "\n").encode()
         with contextlib.suppress(BrokenPipeError):
             while line:

@@ -9,9 +9,11 @@ import hashlib
 import math
 import shlex
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .catalogue import CATALOGUE
 from .engine import Examination
 from .findings import Finding, Kind
 from .operators import Metric
@@ -139,7 +141,7 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
             "seed": seed,
             "targets": list(options.targets),
             "isolated": options.isolated,
-            "replay": options.case is not None,
+            "partial": _partial(candidates, options),
             "usage_error": None,
             "internal_errors": gathered.internal_errors,
         },
@@ -147,6 +149,17 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         "tests": gathered.tests,
         "not_run": [{"what": what, "why": why} for what, why in gathered.not_run],
     }
+
+
+def _partial(candidates: dict[str, Record], options: Options) -> bool:
+    """Whether some property was not even asked for (``--case``, ``-k``)."""
+    names = {"contact", *CATALOGUE}
+    ran = [
+        {prop["name"] for prop in target["properties"]}
+        for each in candidates.values()
+        for target in each["targets"].values()
+    ]
+    return options.case is not None or any(names - each for each in ran)
 
 
 def usage_error_report(text: str) -> Record:
@@ -198,6 +211,7 @@ def _metric(metric: Metric) -> Record:
     return {"value": metric.value if math.isfinite(metric.value) else None, "bound": metric.bound}
 
 
+@cache
 def sha256(path: Path) -> str:
-    """Of a file's content, in hex."""
+    """Of a file's content when it was first asked for, in hex: a candidate may change or remove its file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

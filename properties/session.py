@@ -90,6 +90,7 @@ class Session:
     def subject(self, seat: Seat) -> Subject:
         """The subject of a seat, made once."""
         if seat not in self._subjects:
+            records.sha256(seat.path)
             promised = frozenset((*FEATURES, *PROMISES)) if seat.shipped else frozenset[str]()
             device = "cuda:0" if seat.target == "cuda" else "cpu"
             limits, required = self.options.limits, self.options.require | promised | {"fp32"}

@@ -10,13 +10,15 @@ from . import inputs, judge
 from .cases import Case
 from .findings import DEADLY, Finding
 from .inputs import Input
-from .memory import OutOfMemoryError
+from .memory import OutOfMemoryError, available_bytes
 from .observation import Observation
 from .operators import Metric
 from .subject import Subject
 
 #: An input from this size on may well not fit: running out of memory is then no fault of the candidate.
 _LARGE = 1 << 28
+#: Copies of a tensor that one call needs: input and slot, result and slot, the candidate's own, and what judging takes.
+_COPIES = 6
 
 
 class UnsupportedError(Exception):
@@ -56,6 +58,9 @@ class Trial:
         Raises:
             NotRunError: memory does not suffice.
         """
+        needed, free = _COPIES * case.numel * getattr(torch, case.dtype).itemsize, available_bytes()
+        if self.subject.device == "cpu" and free is not None and needed > free:
+            raise NotRunError(f"needs {needed / 2**30:.1f} GiB, have {free / 2**30:.1f} GiB")
         try:
             return inputs.build(case, self.subject.device)
         except torch.OutOfMemoryError as error:
