@@ -7,6 +7,7 @@ import functools
 import importlib.machinery
 import json
 import os
+import shlex
 import subprocess
 import sys
 import venv
@@ -136,17 +137,21 @@ def make_program(path: Path, text: str) -> Path:
     return path
 
 
-def finding(kind: str = "wrong-value", case: str = "shape=4x8;seed=3") -> dict[str, object]:
-    """A finding of a report."""
-    return {"kind": kind, "text": "off by the factor 8", "case": case, "replay": ""}
+def finding(
+    text: str = "off by the factor 8", case: str = "shape=4x8;seed=3", shipped: bool = False
+) -> dict[str, object]:
+    """A finding of a report, with the command that the suite prints for it."""
+    words = ["/checkout/ci/verify", *([] if shipped else ["--candidate=/some where/k.py"]), "--target=cpu"]
+    words += [f"--case={case}"] if case else []
+    return {"kind": "wrong-value", "text": text, "case": case, "replay": shlex.join(words)}
 
 
-def target(verdict: str = "accepted", reason: str = "", **more: object) -> dict[str, object]:
+def target(verdict: str = "accepted", reason: str = "", shipped: bool = False, **more: object) -> dict[str, object]:
     """A target of a report: one property of 100 examples, with a finding where the verdict is against."""
     against = verdict not in ("accepted", "not-judged")
     judged = verdict != "not-judged"
     one = {"name": "differential", "outcome": "failed" if against else "passed", "examples": 100, "seconds": 1.5}
-    properties = [one | {"worst": {}, "findings": [finding()] if against else []}] if judged else []
+    properties = [one | {"worst": {}, "findings": [finding(shipped=shipped)] if against else []}] if judged else []
     status = {"status": "judged" if judged else "not-judged", "verdict": verdict if judged else None}
     return status | {"reason": reason, "supported": [], "unsupported": {}, "properties": properties} | more
 

@@ -5,6 +5,7 @@ Promise: a pure reader. A report of another schema, a missing field or a word th
 """
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -24,11 +25,11 @@ class ReportError(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found wrong: its kind, one line of text and the case that shows it ('' where there is none)."""
+    """One thing found wrong: its kind, one line of text, and the options of `ci/verify` that show it again."""
 
     kind: str
     text: str
-    case: str
+    replay: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Report:
     profile: str
     seed: str
     isolated: bool
+    partial: bool
     usage_error: str | None
     internal_errors: tuple[str, ...]
     candidates: tuple[Candidate, ...]
@@ -115,6 +117,7 @@ def read(text: str) -> Report:
         profile=str(run.get("profile")),
         seed=str(run.get("seed")),
         isolated=run.get("isolated") is True,
+        partial=run.value.get("partial") is True,
         usage_error=None,
         internal_errors=tuple(str(error) for error in run.items("internal_errors")),
         candidates=tuple(_candidate(node) for node in root.children("candidates")),
@@ -125,7 +128,7 @@ def read(text: str) -> Report:
 
 def called_wrongly(error: str) -> Report:
     """The report of a run that did not begin because of its options; nothing else in it means anything."""
-    return Report("", None, "", "", True, error, (), (), Tests())
+    return Report("", None, "", "", True, False, error, (), (), Tests())
 
 
 class Node:
@@ -216,7 +219,7 @@ def _property(node: Node) -> Property:
         outcome=node.word("outcome", ("passed", "failed", "reported", "not-examined", "skipped")),
         examples=node.count("examples"),
         findings=tuple(
-            Finding(child.text("kind"), child.text("text"), child.optional_text("case") or "")
+            Finding(child.text("kind"), child.text("text"), tuple(shlex.split(child.optional_text("replay") or "")[1:]))
             for child in node.children("findings")
         ),
     )

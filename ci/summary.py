@@ -7,7 +7,7 @@ command that replays it from any folder in a fresh shell.
 import shlex
 from pathlib import Path
 
-from ci.report import AGAINST, Candidate, Finding, Report, Target
+from ci.report import AGAINST, Candidate, Report, Target
 
 
 def lines(report: Report, command: str) -> list[str]:
@@ -24,10 +24,12 @@ def lines(report: Report, command: str) -> list[str]:
     found += [f"internal error: {error}" for error in report.internal_errors]
     if not report.isolated:
         found.append("internal error: the candidates were not isolated")
+    if report.partial:
+        found.append("only a part of the properties was run: this is no verdict on a candidate that passes")
     if not report.candidates:
         found.append("no candidate was judged")
     for candidate in report.candidates:
-        found += _candidate_lines(candidate, command)
+        found += _candidate_lines(candidate, command, report.partial)
     tests = report.tests
     counts = [f"{tests.passed} passed", f"{tests.failed} failed", f"{tests.errors} errors", f"{tests.skipped} skipped"]
     found.append(f"tests: {', '.join(counts)}, {tests.deselected} deselected")
@@ -35,17 +37,20 @@ def lines(report: Report, command: str) -> list[str]:
     return found
 
 
-def _candidate_lines(candidate: Candidate, command: str) -> list[str]:
-    found = [f"{candidate.verdict}: {candidate.path}{' (shipped)' if candidate.shipped else ''}"]
+def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[str]:
+    shipped = " (shipped)" if candidate.shipped else ""
+    found = [f"{candidate.verdict}{' in what was run' if partial else ''}: {candidate.path}{shipped}"]
     for target in candidate.targets:
         found.append(f"  {target.name}: {_describe(target)}")
         if target.unsupported:
             found.append(f"    unsupported: {', '.join(what for what, _ in target.unsupported)}")
-        first = next((finding for each in target.properties for finding in each.findings), None)
-        if target.verdict in AGAINST and first is not None:
-            found.append(f"    {first.kind}: {first.text}")
-            if first.case:
-                found.append(f"    replay: {_replay(command, candidate, target, first)}")
+        failed = [finding for each in target.properties if each.outcome == "failed" for finding in each.findings]
+        if target.verdict in AGAINST and failed:
+            found.append(f"    {failed[0].kind}: {failed[0].text}")
+            if any(word.startswith("--case=") for word in failed[0].replay):
+                found.append(f"    replay: {' '.join([command, *map(shlex.quote, failed[0].replay)])}")
+        told = [each for each in target.properties if each.outcome == "reported" and each.findings]
+        found += [f"    not required, and not kept: {each.name} ({each.findings[0].text})" for each in told]
     return found
 
 
@@ -54,15 +59,16 @@ def _describe(target: Target) -> str:
     if not target.judged:
         return f"not judged{reason}"
     outcomes = [each.outcome for each in target.properties]
-    counts = [f"{sum(each.examples for each in target.properties)} examples of {len(outcomes)} properties"]
+    examples = sum(each.examples for each in target.properties)
+    counts = [f"{_many(examples, 'example')} of {_many(len(outcomes), 'property')}"]
     counts += [f"{outcomes.count(word)} {word}" for word in ("failed", "not-examined", "skipped") if word in outcomes]
     return f"{target.verdict}{reason}: {', '.join(counts)}"
 
 
-def _replay(command: str, candidate: Candidate, target: Target, finding: Finding) -> str:
-    which = [] if candidate.shipped else [f"--candidate={candidate.path}"]
-    arguments = [*which, f"--target={target.name}", f"--case={finding.case}"]
-    return " ".join([command, *(shlex.quote(argument) for argument in arguments)])
+def _many(count: int, thing: str) -> str:
+    """A count with its noun: one property, two properties."""
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{count} {thing if count == 1 else plural}"
 
 
 def replay_command(checkout: Path, python: str | None) -> str:

@@ -104,7 +104,7 @@ def test_the_summary_says_what_ran_and_what_did_not() -> None:
     assert lines == [
         "kernelproof: torch 2.11.0, no GPU, profile kp-default, seed 0",
         "accepted: /some where/k.py (shipped)",
-        "  cpu: accepted: 100 examples of 1 properties",
+        "  cpu: accepted: 100 examples of 1 property",
         "  cuda: not judged (no GPU)",
         "tests: 3 passed, 0 failed, 0 errors, 1 skipped, 2 deselected",
         "not run: cuda: no GPU",
@@ -122,7 +122,7 @@ def test_the_replay_command_is_one_that_a_shell_splits_into_the_same_words() -> 
 
 
 def test_the_replay_of_the_shipped_kernel_names_no_candidate_and_a_venv_names_its_python() -> None:
-    document = fakes.report(fakes.candidate("rejected", shipped=True, cpu=fakes.target("rejected")))
+    document = fakes.report(fakes.candidate("rejected", shipped=True, cpu=fakes.target("rejected", shipped=True)))
     command = summary.replay_command(Path("/here"), "/my env/bin/python")
     replay = next(line for line in summary.lines(read(json.dumps(document)), command) if "replay:" in line)
     assert "--candidate" not in replay
@@ -137,6 +137,23 @@ def test_a_finding_without_a_case_is_shown_without_a_replay() -> None:
     lines = lines_of(document)
     assert "    wrong-value: off by the factor 8" in lines
     assert not any("replay" in line for line in lines)
+
+
+def test_what_is_only_told_is_named_and_never_the_reason_of_a_rejection() -> None:
+    told = {"name": "determinism", "outcome": "reported", "examples": 9, "findings": [fakes.finding("other bits")]}
+    failed = {"name": "odd", "outcome": "failed", "examples": 9, "findings": [fakes.finding("no absolute value")]}
+    target = fakes.target("rejected", properties=[told, failed])
+    lines = lines_of(fakes.report(fakes.candidate("rejected", cpu=target)))
+    assert "    wrong-value: no absolute value" in lines
+    assert "    not required, and not kept: determinism (other bits)" in lines
+
+
+def test_a_part_of_the_properties_is_no_verdict() -> None:
+    document = fakes.report(ACCEPTED)
+    run = document["run"]
+    assert isinstance(run, dict)
+    run["partial"] = True
+    assert "accepted in what was run: /some where/k.py" in lines_of(document)
 
 
 def test_the_summary_names_usage_and_internal_errors_and_missing_isolation() -> None:

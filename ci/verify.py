@@ -54,6 +54,7 @@ def say(line: str) -> None:
 
 def judge(made: environment.Environment, options: Options) -> Outcome:
     """Run the suite in this environment; the report is copied to where the user wants it."""
+    say(f"pytest runs in {made.python}")
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
         written = Path(folder) / "report.json"
         status = run_pytest(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _RUN = pytest.StashKey["Run"]()
 _KEY = "kernelproof"
+_INTERNAL = "kernelproof-internal-error"
 #: Markers that are left out unless ``-m`` names them.
 _ON_REQUEST = ("benchmark", "slow", "mutants")
 
@@ -41,6 +42,7 @@ class Run:
         self.session = Session(options, machine(), seed)
         self.seats, not_run = seats(options, machine())
         self.gathered = Gathered(not_run=not_run)
+        self.told: dict[tuple[str, str], set[tuple[str, str]]] = {}
 
 
 def run_of(config: pytest.Config) -> Run:
@@ -105,13 +107,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every property is a test for every candidate and target."""
     if "seat" in metafunc.fixturenames:
         run = metafunc.config.stash[_RUN]
-        metafunc.parametrize("seat", run.seats, ids=_ids(run.seats), scope="session", indirect=True)
+        nobody = pytest.param(None, marks=pytest.mark.skip(reason="not judged: no target to run on"), id="nobody")
+        metafunc.parametrize("seat", run.seats or [nobody], ids=_ids(run.seats), scope="session", indirect=True)
 
 
-def _ids(chosen: list[Seat]) -> list[str]:
+def _ids(chosen: list[Seat]) -> list[str] | None:
     """Names of seats; files of one name get a number."""
+    if not chosen:
+        return None
     names = [str(each) for each in chosen]
     return [f"{name}-{index}" if names.count(name) > 1 else name for index, name in enumerate(names)]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let ``-k`` find a property by the name that reports use."""
+    name = getattr(getattr(item, "obj", None), "kernelproof_property", None)
+    if name is not None:
+        item.extra_keyword_matches.add(name)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -159,10 +171,16 @@ def examine(request: pytest.FixtureRequest, seat: Seat) -> Examine:
     run = request.config.stash[_RUN]
 
     def run_it(prop: Property) -> None:
-        who, what = run.session.contact(seat) if prop.name == "contact" else run.session.examine(seat, prop)
+        try:
+            who, what = run.session.contact(seat) if prop.name == "contact" else run.session.examine(seat, prop)
+        except Exception as error:
+            # An error of the judge itself: no verdict may come of it (see `records.Gathered.internal_errors`).
+            request.node.user_properties.append((_INTERNAL, f"{prop.name}: {type(error).__name__}: {error}"))
+            raise
         request.node.user_properties.append((_KEY, json.dumps([who, what])))
         if what["outcome"] == "failed":
-            pytest.fail(summary.failure(who, what), pytrace=False)
+            told = run.told.setdefault((who["path"], who["target"]), set())
+            pytest.fail(summary.failure(who, what, told), pytrace=False)
         if what["outcome"] == "not-examined":
             pytest.skip(f"not examined: {what['reason']}")
 
@@ -183,6 +201,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         tests["errors"] += 1
     if report.when == "teardown":
         for name, text in report.user_properties:
+            if name == _INTERNAL:
+                run.gathered.internal_errors.append(str(text))
             if name == _KEY:
                 _gather(run.gathered, *json.loads(str(text)))
 
@@ -215,6 +235,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End all workers and write the report file (not in an xdist worker)."""
     run = session.config.stash[_RUN]
     run.session.close()
+    if run.options.require_gpu and not machine().gpu:
+        run.gathered.tests["failed"] += 1
+        run.gathered.not_run.append(("cuda", f"--require-gpu, and there is no usable GPU: {machine().no_gpu}"))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["kernelproof_deselected"] = run.gathered.tests["deselected"]
     if run.options.report_json is not None and not hasattr(session.config, "workerinput"):

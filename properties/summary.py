@@ -28,15 +28,21 @@ def header(options: Options, machine: Machine, seed: int, not_run: list[tuple[st
     return lines
 
 
-def failure(who: Record, what: Record) -> str:
-    """The text of a failed property: findings, the minimal case, the worst elements, the replay command."""
+def failure(who: Record, what: Record, told: set[tuple[str, str]]) -> str:
+    """The text of a failed property: findings, the minimal case, the worst elements, the replay command.
+
+    A finding in ``told`` (kind and text) has been shown in full with an earlier property of the candidate: the worst
+    elements are left out. What is shown is added.
+    """
+    new = {(finding["kind"], finding["text"]) for finding in what["findings"]} - told
+    told |= new
     lines = [f"{who['name']} on {who['target']}: {what['promise']}", ""]
     lines += [f"{finding['kind']}: {finding['text']}" for finding in what["findings"]]
     case = what["findings"][0]["case"] if what["findings"] else None
     if case:
         lines += ["", f"smallest case   {case}"]
     details = [line for finding in what["findings"] for line in finding["details"]]
-    lines += [f"    {line}" for line in details[:24]]
+    lines += [f"    {line}" for line in details[:24]] if new else []
     if what["findings"]:
         lines += ["", f"replay          {what['findings'][0]['replay']}"]
     return "\n".join(lines)
@@ -53,24 +59,25 @@ def text(report: Record, width: int) -> str:
             _remarks(console, facts)
     for entry in report["candidates"]:
         finding = records.first_finding(entry)
-        because = f": {finding['kind']}: {finding['text']}" if finding else ""
-        verdict = (
-            entry["verdict"] if report["run"]["isolated"] else f"{entry['verdict']} (not isolated: does not count)"
-        )
+        because = f": {finding['text']}" if finding else ""
+        if finding and finding["kind"] != entry["verdict"]:
+            because = f": {finding['kind']}{because}"
+        verdict = entry["verdict"] + (" in what was run" if report["run"]["partial"] else "")
+        if not report["run"]["isolated"]:
+            verdict += " (not isolated: does not count)"
         console.print(f"{entry['name']}: {verdict}{because}", markup=False, soft_wrap=True)
-    kinds = Counter(
-        finding["kind"]
-        for entry in report["candidates"]
-        for facts in entry["targets"].values()
-        for prop in facts["properties"]
-        for finding in prop["findings"]
-    )
-    if kinds:
-        console.print(
-            "findings: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
-            markup=False,
-            soft_wrap=True,
+    for outcome, title in (("failed", "findings"), ("reported", "not required, so no findings")):
+        kinds = Counter(
+            finding["kind"]
+            for entry in report["candidates"]
+            for facts in entry["targets"].values()
+            for prop in facts["properties"]
+            for finding in prop["findings"]
+            if prop["outcome"] == outcome
         )
+        if kinds:
+            counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+            console.print(f"{title}: {counts}", markup=False, soft_wrap=True)
     for each in report["not_run"]:
         console.print(f"not run: {each['what']}: {each['why']}", markup=False, soft_wrap=True)
     if report["tests"]["deselected"]:
@@ -133,6 +140,6 @@ def _remarks(console: Console, facts: Record) -> None:
     for prop in facts["properties"]:
         notes.update(prop["notes"])
         if prop["outcome"] == "reported":
-            notes[f"{prop['name']} does not hold: {prop['findings'][0]['text']}"] += 1
+            notes[f"under {prop['name']}: {prop['findings'][0]['text']}"] += 1
     for note, count in notes.most_common():
         console.print(f"  reported: {note} ({count} x)", markup=False, soft_wrap=True)

@@ -24,7 +24,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
     command += ["-p", "no:cacheprovider", "-m", "correctness", "--profile=kp-quick", "--target=cpu", *arguments]
     return subprocess.run(
-        [*command, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances", "machine"))],
+        [*command, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances"))],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -73,7 +73,7 @@ def test_a_case_is_replayed_and_nothing_else_runs(folder: Path) -> None:
     report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     properties = report["candidates"][0]["targets"]["cpu"]["properties"]
     assert [(prop["name"], prop["examples"]) for prop in properties] == [("contact", 1), ("odd", 1)]
-    assert report["run"]["replay"] is True
+    assert report["run"]["partial"] is True
     assert "odd:shape=2x5,dtype=float32,values=signed,seed=3" in seen.stdout
 
 
@@ -97,10 +97,19 @@ def test_without_isolation_header_and_verdict_say_so(folder: Path) -> None:
     seen = run(folder, "--candidate=right one.py", "--isolation=none", "-k", "loads")
     assert seen.returncode == 0, seen.stdout
     assert "NOT ISOLATED" in seen.stdout
-    assert "accepted (not isolated: does not count)" in " ".join(seen.stdout.split())
+    assert "accepted in what was run (not isolated: does not count)" in " ".join(seen.stdout.split())
 
 
 def test_a_missing_gpu_fails_where_one_is_required(folder: Path) -> None:
-    seen = run(folder, "--candidate=right one.py", "--require-gpu", "-k", "gpu")
+    seen = run(folder, "--candidate=right one.py", "--require-gpu", "-k", "loads", "--report-json=out.json")
     has_gpu = "no GPU (" not in seen.stdout
     assert seen.returncode == (0 if has_gpu else 1)
+    report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    assert has_gpu or ("--require-gpu" in seen.stdout and report["tests"]["failed"] == 1)
+
+
+def test_k_finds_a_property_by_its_name(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "-k", "scale-by-any", "--report-json=out.json")
+    assert seen.returncode == 0, seen.stdout
+    (entry,) = json.loads((folder / "out.json").read_text(encoding="utf-8"))["candidates"]
+    assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["scale-by-any"]

@@ -176,10 +176,14 @@ def test_a_run_that_was_not_isolated_or_broke_is_no_verdict(make_subject: MakeSu
 def test_a_failure_is_told_with_case_and_replay_command(make_subject: MakeSubject) -> None:
     subject = make_subject(RIGHT, required=frozenset({"fp32", "fp16"}))
     who, what = records.subject_record(subject), records.property_record(subject, failing())
-    text = summary.failure(who, what)
+    told: set[tuple[str, str]] = set()
+    text = summary.failure(who, what, told)
     assert "wrong-value: values are wrong" in text
     assert "smallest case   shapes:shape=1x2,dtype=float32,values=signed,seed=0" in text
     assert "    row 0" in text
+    again = summary.failure(who, what, told)
+    assert "replay" in again
+    assert "    row 0" not in again, "the worst elements are shown once"
     (command,) = [line for line in text.splitlines() if line.startswith("replay")]
     assert f"--candidate={subject.path} --target=cpu --require=fp16 --case=shapes:shape=1x2" in command
 
