@@ -1,24 +1,33 @@
 """The kill matrix: every known-bad candidate is rejected for its own reason, every honest one is accepted.
 
 A file under ``mutants/`` says in its docstring what is wrong with it and which kinds of finding may say so; a file
-under ``honest/`` is right in all it supports. Both are judged exactly as any candidate is, save that judging a mutant
-ends at the first property that fails, and that nothing is remembered between runs.
+under ``honest/`` is right in all it supports. Each is judged on every target that it can run on, exactly as any
+candidate is, save for three things: judging a mutant ends at the first property that fails, nothing is remembered
+between runs, and the properties of `_DEAR` are left to those that name one as their killer (`memcheck` to the honest
+kernels, too).
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+from kernels.errors import BuildError
+from kernels.toolchain import find_cuda
+
 from . import catalogue, engine
-from .cases import Case
+from .cases import Case, parse
 from .engine import Examination, Property
 from .findings import Finding, Kind
 from .profiles import PROFILES
 from .session import Seat, Session
+from .subject import REQUIRABLE, Subject
 
 #: Under this name a line of the matrix travels in a test's ``user_properties``.
 KEY = "kernelproof-kill"
@@ -27,9 +36,18 @@ FOLDER = Path(__file__).resolve().parent
 SMALL = 4096
 #: Every draw of the matrix comes from this seed: a mutant that lives on luck is then alive or dead for everybody.
 SEED = 1
-_FIELD = re.compile(r"^(Seen|Target|Found as|Killed by|Smallest case|Limits|Replay): (.+)$", re.MULTILINE)
+_FIELD = re.compile(
+    r"^(Seen|Target|Needs|Promises|Found as|In words|Killed by|Case|Smallest case|Limits|Replay): (.+)$", re.MULTILINE
+)
+#: Where a specimen may run.
+_TARGETS = {"any": ("cpu", "cuda"), "cpu": ("cpu",), "cuda": ("cuda",)}
 #: Looked at last: their cases are large.
 _LAST = ("many-rows", "long-rows")
+#: Minutes and half a card's memory; a process under a slow tool: only where `order` finds that they are asked for.
+_DEAR = ("huge", "memcheck")
+#: Seconds on top of a specimen's own limits on a GPU: the first call of every new worker makes a context, which takes
+#: seconds where several processes share the card.
+_CONTEXT = 6.0
 
 
 @dataclass(frozen=True)
@@ -40,9 +58,13 @@ class Specimen:
         path: the candidate's file.
         fault: the docstring's first line.
         seen: where the fault was met: an address or words.
-        target: ``any``, or the target that it needs.
+        targets: where it can run.
+        needs: what else it cannot run without: ``nvcc``, or names of modules.
+        promises: names of `subject.REQUIRABLE` that it is judged on as if it had promised them.
         kinds: of findings, one of which must reject it; none for an honest one.
+        words: what the finding must say; "" for anything.
         killer: the property that must reject it; "" where the first that does is the right one.
+        case: the only case to look at, where a search would take minutes; None otherwise.
         smallest: most elements that the reported case may have.
         replays: whether the reported case fails in a fresh process: not what depends on chance or on earlier calls.
         limits: names of `runner.Limits` and the seconds that are enough for it.
@@ -51,9 +73,13 @@ class Specimen:
     path: Path
     fault: str
     seen: str
-    target: str
+    targets: tuple[str, ...]
+    needs: tuple[str, ...]
+    promises: frozenset[str]
     kinds: frozenset[Kind]
+    words: str
     killer: str
+    case: Case | None
     smallest: int
     replays: bool
     limits: dict[str, float]
@@ -81,14 +107,26 @@ def read(path: Path) -> Specimen:
     elements = re.match(r"\d+", given.get("Smallest case", str(SMALL)))
     if elements is None:
         raise ValueError(f"'Smallest case' of {path.name} does not begin with a number of elements")
+    target = given.get("Target", "any")
+    if target not in _TARGETS:
+        raise ValueError(f"'Target: {target}' of {path.name} is not one of {', '.join(_TARGETS)}")
+    unknown = sorted(set(given.get("Promises", "").split()) - set(REQUIRABLE))
+    if unknown:
+        raise ValueError(f"'Promises' of {path.name} names {unknown[0]!r}, which is not one of {', '.join(REQUIRABLE)}")
+    if "Case" in given and given.get("Killed by") not in catalogue.CATALOGUE:
+        raise ValueError(f"'Case' of {path.name} needs a line 'Killed by' that names the property it is a case of")
     limits = re.findall(r"(build|call) (\d+(?:\.\d+)?) s", given.get("Limits", ""))
     return Specimen(
         path=path,
         fault=match[1].strip().splitlines()[0],
         seen=given.get("Seen", ""),
-        target=given.get("Target", "any"),
+        targets=_TARGETS[target],
+        needs=tuple(given.get("Needs", "").split()),
+        promises=frozenset(given.get("Promises", "").split()),
         kinds=frozenset(Kind(word) for word in given.get("Found as", "").split()),
+        words=given.get("In words", ""),
         killer=given.get("Killed by", ""),
+        case=parse(given["Case"]) if "Case" in given else None,
         smallest=int(elements[0]),
         replays=given.get("Replay") != "passes",
         limits={name: float(seconds) for name, seconds in limits},
@@ -96,8 +134,56 @@ def read(path: Path) -> Specimen:
 
 
 def specimens(folder: str) -> list[Specimen]:
-    """All of ``mutants`` or ``honest``, by name."""
-    return [read(path) for path in sorted((FOLDER / folder).glob("*.py"))]
+    """All of ``mutants`` or ``honest``, by name; those that hang last: what shares a card with them is slow."""
+    found = [read(path) for path in sorted((FOLDER / folder).glob("*.py"))]
+    return sorted(found, key=lambda specimen: Kind.TIMEOUT in specimen.kinds)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A specimen on one target; ``missing`` says what this machine lacks for it, "" where nothing."""
+
+    specimen: Specimen
+    target: str
+    missing: str = ""
+
+    def __str__(self) -> str:
+        """For test ids."""
+        return f"{self.specimen}-{self.target}"
+
+
+def trials(found: Iterable[Specimen], targets: tuple[str, ...], no_gpu: str) -> list[Trial]:
+    """Every specimen on every chosen target that it can run on.
+
+    A target that is not here is passed over where the specimen has another one; where it has none, one trial stands
+    for it and says what is missing.
+
+    Args:
+        found: specimens.
+        targets: that were asked for.
+        no_gpu: why there is no usable GPU, or "".
+    """
+    chosen = []
+    for specimen in found:
+        asked = [target for target in specimen.targets if target in targets]
+        here = [target for target in asked if target == "cpu" or not no_gpu]
+        lacks = "; ".join(filter(None, map(_lacks, specimen.needs))) if here else ""
+        chosen += [Trial(specimen, target, lacks) for target in here]
+        if asked and not here:
+            chosen.append(Trial(specimen, asked[0], no_gpu))
+    return chosen
+
+
+@cache
+def _lacks(need: str) -> str:
+    """Why this machine has not got something that specimens need; "" where it has."""
+    if need != "nvcc":
+        return "" if importlib.util.find_spec(need) else f"{need} is not installed"
+    try:
+        find_cuda()
+    except BuildError as error:
+        return error.problem
+    return ""
 
 
 @dataclass(frozen=True)
@@ -105,87 +191,113 @@ class Kill:
     """How a specimen fared.
 
     Attributes:
-        specimen: which.
+        trial: of which specimen, and where.
         property: name of the property that rejected it; "" where none did.
         findings: of that property.
         case: the smallest failing case, or None where no case is needed.
         examinations: of all properties that were looked at.
     """
 
-    specimen: Specimen
+    trial: Trial
     property: str
     findings: tuple[Finding, ...]
     case: Case | None
     examinations: tuple[Examination, ...]
 
 
-def order(killer: str = "", target: str = "cpu") -> list[Property]:
-    """The properties that are checked on a target: the named one first, those with large cases last."""
-    found = [prop for prop in catalogue.CATALOGUE.values() if target in prop.targets]
-    return sorted(found, key=lambda prop: (prop.name != killer, prop.name in _LAST))
+def order(trial: Trial) -> list[Property]:
+    """The properties that a specimen is judged on: its killer first, those with large cases last."""
+    specimen = trial.specimen
+    asked = {specimen.killer}
+    if not specimen.kinds and specimen.targets == ("cuda",):
+        asked.add("memcheck")  # a kernel of its own: torch's need no such look
+    checked = [prop for prop in catalogue.CATALOGUE.values() if trial.target in prop.targets]
+    found = [prop for prop in checked if prop.name not in _DEAR or prop.name in asked]
+    return sorted(found, key=lambda prop: (prop.name != specimen.killer, prop.name in _LAST))
 
 
-def judge(session: Session, specimen: Specimen) -> Kill:
+def judge(session: Session, trial: Trial) -> Kill:
     """Judge a specimen up to its first failing property; the one that is said to kill it comes first."""
-    seat = Seat(specimen.path, "cpu", shipped=False)
-    subject = session.subject(seat)
-    subject.limits = subject.runner.limits = replace(subject.limits, **specimen.limits)
-    seen: list[Examination] = []
-    try:
+    specimen, seen = trial.specimen, list[Examination]()
+    with _subject(session, trial) as subject:
         broken = subject.probe()
         if broken is not None:
-            return Kill(specimen, "contact", (broken,), None, ())
-        for prop in order(specimen.killer):
-            seen.append(engine.examine(subject, prop, PROFILES["kp-quick"], SEED))
+            return Kill(trial, "contact", (broken,), None, ())
+        for prop in order(trial):
+            if specimen.case is not None and prop.name == specimen.killer:
+                seen.append(engine.replay(subject, prop, specimen.case))
+            else:
+                seen.append(engine.examine(subject, prop, PROFILES["kp-quick"], SEED))
             if seen[-1].outcome == "failed":
-                return Kill(specimen, prop.name, seen[-1].findings, seen[-1].case, tuple(seen))
-        return Kill(specimen, "", (), None, tuple(seen))
-    finally:
-        session.leave(seat)
+                return Kill(trial, prop.name, seen[-1].findings, seen[-1].case, tuple(seen))
+        return Kill(trial, "", (), None, tuple(seen))
 
 
 def again(session: Session, kill: Kill) -> tuple[Finding, ...]:
     """The findings of a kill's case when it is replayed in a fresh worker of a fresh subject."""
-    seat = Seat(kill.specimen.path, "cpu", shipped=False)
-    subject = session.subject(seat)
-    subject.limits = subject.runner.limits = replace(subject.limits, **kill.specimen.limits)
-    try:
+    with _subject(session, kill.trial) as subject:
         broken = subject.probe()
         if broken is not None:
             return (broken,)
         if kill.case is None or kill.property not in catalogue.CATALOGUE:
             return ()
         return engine.replay(subject, catalogue.CATALOGUE[kill.property], kill.case).findings
+
+
+@contextlib.contextmanager
+def _subject(session: Session, trial: Trial) -> Iterator[Subject]:
+    """A fresh subject with the specimen's own promises and limits; its workers end with the block."""
+    seat = Seat(trial.specimen.path, trial.target, shipped=False)
+    subject = session.subject(seat)
+    subject.required |= trial.specimen.promises
+    more = _CONTEXT if trial.target == "cuda" else 0.0
+    limits = {name: seconds + more for name, seconds in trial.specimen.limits.items()}
+    subject.limits = subject.runner.limits = replace(subject.limits, **limits)
+    try:
+        yield subject
     finally:
         session.leave(seat)
 
 
+def not_run(kill: Kill) -> str:
+    """Why a survivor's killer could not be asked: memory or a tool was missing. "" where it was asked."""
+    killer = kill.trial.specimen.killer
+    missing = [why for each in kill.examinations if each.property.name == killer for why in each.not_run.values()]
+    return missing[0] if missing and not kill.findings else ""
+
+
 def complaint(kill: Kill) -> str:
     """What is wrong with a mutant's end; "" where it died of its own fault, of a small case."""
-    mutant = kill.specimen
+    mutant = kill.trial.specimen
     if not kill.findings:
-        return f"{mutant} survives: {mutant.fault}"
+        return f"{kill.trial} survives: {mutant.fault}"
     if mutant.killer and kill.property != mutant.killer:
-        return f"{mutant} passes {mutant.killer}, which its docstring says kills it"
+        return f"{kill.trial} passes {mutant.killer}, which its docstring says kills it"
     if kill.findings[0].kind not in mutant.kinds:
-        return f"{mutant} is rejected as {kill.findings[0].kind}, expected {' or '.join(sorted(mutant.kinds))}"
+        return f"{kill.trial} is rejected as {kill.findings[0].kind}, expected {' or '.join(sorted(mutant.kinds))}"
+    if mutant.words not in kill.findings[0].text:
+        return f"{kill.trial} is rejected without the words {mutant.words!r}"
     if kill.case is not None and kill.case.numel > mutant.smallest:
-        return f"{mutant}'s smallest case has {kill.case.numel} elements, expected at most {mutant.smallest}"
+        return f"{kill.trial}'s smallest case has {kill.case.numel} elements, expected at most {mutant.smallest}"
     return ""
 
 
 def line(kill: Kill) -> str:
     """The kill's line in the matrix."""
+    who = f"{kill.trial.specimen!s:32} {kill.trial.target:4}"
     if not kill.findings:
-        return f"{kill.specimen!s:32} survives {sum(each.examples for each in kill.examinations)} cases"
+        return f"{who} survives {sum(each.examples for each in kill.examinations)} cases"
     finding = kill.findings[0]
     case = f"{kill.case}: " if kill.case else ""
-    return f"{kill.specimen!s:32} {kill.property:14} {finding.kind:16} {case}{finding.text}"
+    return f"{who} {kill.property:14} {finding.kind:16} {case}{finding.text}"
 
 
 def table(lines: Iterable[str]) -> str:
-    """The matrix as text: one line a mutant, sorted, and how many were killed by what."""
+    """The matrix as text: one line a mutant and target, sorted, and how many were killed by what."""
     kept = sorted(lines)
-    killers = Counter(text.split()[1] for text in kept)
+    mutants = {text.split()[0] for text in kept}
+    targets = Counter(text.split()[1] for text in kept)
+    killers = Counter(text.split()[2] for text in kept)
+    where = ", ".join(f"{count} on {name}" for name, count in sorted(targets.items()))
     counts = ", ".join(f"{name} {count}" for name, count in killers.most_common())
-    return "\n".join([*kept, f"{len(kept)} mutants, killed by: {counts}"])
+    return "\n".join([*kept, f"{len(mutants)} mutants, {where}; killed by: {counts}"])

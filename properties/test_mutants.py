@@ -1,6 +1,8 @@
 """The kill matrix: all mutants are killed for their own reasons, no honest variant is rejected.
 
-`pytest -m mutants` runs it and prints which property killed whom, with what words.
+`pytest -m mutants` runs it and prints which property killed whom, with what words: every specimen on cpu and, where
+there is a GPU, on cuda, unless `--target` names one of them. What this machine lacks the target for is skipped and
+counted.
 """
 
 from __future__ import annotations
@@ -10,15 +12,24 @@ from collections.abc import Iterator
 import pytest
 
 from . import kill_matrix
-from .kill_matrix import Specimen
+from .kill_matrix import Trial
 from .plugin import run_of
 from .session import Session
 from .targets import machine
 
 pytestmark = [pytest.mark.mutants, pytest.mark.timeout(600)]
 
-MUTANTS = kill_matrix.specimens("mutants")
-HONEST = kill_matrix.specimens("honest")
+#: Cases that must have been judged before an honest variant counts as accepted.
+ENOUGH = 300
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every specimen of a folder on every target that was asked for: the honest first, theirs take longest."""
+    for name, folder in (("honest", "honest"), ("mutant", "mutants")):
+        if name in metafunc.fixturenames:
+            targets = run_of(metafunc.config).options.targets
+            trials = kill_matrix.trials(kill_matrix.specimens(folder), targets, machine().no_gpu)
+            metafunc.parametrize(name, trials, ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +40,25 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     made.close()
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_a_mutant_is_killed_for_its_own_reason(
-    mutant: Specimen, session: Session, request: pytest.FixtureRequest
-) -> None:
+def test_an_honest_variant_is_accepted(honest: Trial, session: Session) -> None:
+    if honest.missing:
+        pytest.skip(f"not judged: {honest.missing}")
+    kill = kill_matrix.judge(session, honest)
+    assert not kill.findings, kill_matrix.line(kill)
+    assert sum(each.examples for each in kill.examinations) > ENOUGH, "hardly anything of it was judged"
+
+
+def test_a_mutant_is_killed_for_its_own_reason(mutant: Trial, session: Session, request: pytest.FixtureRequest) -> None:
+    if mutant.missing:
+        pytest.skip(f"not judged: {mutant.missing}")
     kill = kill_matrix.judge(session, mutant)
+    if why := kill_matrix.not_run(kill):
+        pytest.skip(f"not judged: {why}")
     request.node.user_properties.append((kill_matrix.KEY, kill_matrix.line(kill)))
     wrong = kill_matrix.complaint(kill)
     assert not wrong, f"{wrong}\n{kill_matrix.line(kill)}"
-    if mutant.replays:
+    if mutant.specimen.replays:
         again = {finding.kind for finding in kill_matrix.again(session, kill)}
-        assert again & mutant.kinds, f"{kill.property}:{kill.case} passes, or fails otherwise, in a fresh process"
-
-
-@pytest.mark.parametrize("variant", HONEST, ids=str)
-def test_an_honest_variant_is_accepted(variant: Specimen, session: Session) -> None:
-    kill = kill_matrix.judge(session, variant)
-    assert not kill.findings, kill_matrix.line(kill)
-    assert sum(each.examples for each in kill.examinations) > 300, "hardly anything of it was judged"
+        assert again & mutant.specimen.kinds, (
+            f"{kill.property}:{kill.case} passes, or fails otherwise, in a fresh process"
+        )

@@ -1,4 +1,7 @@
-"""Two plain passes in C++ over whatever strides a matrix has."""
+"""Two plain passes in C++ over whatever strides a matrix has.
+
+Target: cpu
+"""
 
 import ctypes
 

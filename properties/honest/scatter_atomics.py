@@ -8,6 +8,6 @@ class ModelNew(torch.nn.Module):
         if x.dim() != 2:
             raise NotImplementedError("matrices only")
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        rows = torch.arange(x.shape[0]).repeat_interleave(x.shape[1])
-        total = torch.zeros(x.shape[0], dtype=wide.dtype).index_add_(0, rows, wide.abs().reshape(-1))
+        rows = torch.arange(x.shape[0], device=x.device).repeat_interleave(x.shape[1])
+        total = torch.zeros(x.shape[0], dtype=wide.dtype, device=x.device).index_add_(0, rows, wide.abs().reshape(-1))
         return (wide / (total / max(x.shape[1], 1))[:, None]).to(x.dtype)

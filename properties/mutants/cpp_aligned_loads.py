@@ -1,7 +1,7 @@
 """Loads 16 bytes at a time as if every row began at a 16-byte boundary.
 
 Seen: float4 loads on rows of any length
-Target: any
+Target: cpu
 Found as: crash
 """
 

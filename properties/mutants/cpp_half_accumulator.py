@@ -1,7 +1,7 @@
 """Adds up in the storage type: a float16 sum sticks at 2048.
 
 Seen: https://github.com/microsoft/onnxruntime/issues/29034
-Target: any
+Target: cpu
 Found as: wrong-value wrong-special
 """
 

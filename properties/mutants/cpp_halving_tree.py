@@ -1,7 +1,7 @@
 """A tree that halves its width, and so drops an element wherever the width is odd.
 
 Seen: https://github.com/kaldi-asr/kaldi/issues/3036
-Target: any
+Target: cpu
 Found as: wrong-value
 """
 

@@ -1,7 +1,7 @@
 """Calls abs for int, which cuts fractions off.
 
 Seen: abs without <cmath> in C
-Target: any
+Target: cpu
 Found as: wrong-value wrong-special
 """
 

@@ -1,7 +1,7 @@
 """Eight columns at a time and no tail: sums and writes whole blocks only.
 
 Seen: seen in a public generated kernel
-Target: any
+Target: cpu
 Found as: not-written
 """
 

@@ -1,7 +1,7 @@
 """Loads eight columns past the end of a row and throws what is too much away: unmasked load, masked store.
 
 Seen: https://github.com/flagos-ai/FlagGems/issues/5230
-Target: any
+Target: cpu
 Found as: out-of-bounds
 """
 

@@ -1,7 +1,7 @@
 """Honours the column stride while it adds up and ignores it while it divides.
 
 Seen: https://github.com/ModelTC/LightLLM/issues/1467
-Target: any
+Target: cpu
 Found as: wrong-value out-of-bounds
 Killed by: layouts
 """

@@ -1,7 +1,7 @@
 """Threads share one static scratch for the mean, so that rows take each other's.
 
 Seen: https://github.com/ggml-org/llama.cpp/pull/26385
-Target: any
+Target: cpu
 Found as: wrong-value wrong-special nondeterministic state-leak
 Smallest case: 1048576 elements (a race shows where it shows)
 Replay: passes

@@ -1,7 +1,7 @@
 """Keeps the mean in front of its input, in what it takes for padding.
 
 Seen: padding used as scratch
-Target: any
+Target: cpu
 Found as: out-of-bounds
 """
 

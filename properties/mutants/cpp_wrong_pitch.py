@@ -1,7 +1,7 @@
 """Takes rows for padded to four columns, so that later rows start too late.
 
 Seen: kernels written for padded buffers
-Target: any
+Target: cpu
 Found as: out-of-bounds wrong-value
 """
 

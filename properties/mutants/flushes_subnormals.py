@@ -1,7 +1,7 @@
 """Sets flush-to-zero for its process, so that subnormal inputs become zeros.
 
 Seen: https://github.com/NVIDIA/Fuser/issues/2904
-Target: any
+Target: cpu
 Found as: wrong-value wrong-special
 """
 

@@ -1,0 +1,70 @@
+"""As many blocks as are resident at once walk over the rows; scratch is used again behind a barrier.
+
+Target: cuda
+Needs: nvcc
+"""
+
+from ctypes import CDLL, c_int64, c_void_p
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cstdint>
+
+__device__ float warp_sum(float value) {
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
+  return value;
+}
+
+__global__ void normalize(const float* x, float* y, int64_t rows, int64_t columns) {
+  __shared__ float parts[8];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    const float* row = x + r * columns;
+    float* out = y + r * columns;
+    float sum = 0.0f;
+    for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(row[j]);
+    sum = warp_sum(sum);
+    if (lane == 0) parts[warp] = sum;
+    __syncthreads();
+    const float mean = warp_sum(lane < 8 ? parts[lane] : 0.0f) / columns;
+    for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) out[j] = row[j] / mean;
+    __syncthreads();
+  }
+}
+
+extern "C" int l1_norm(const float* x, float* y, int64_t rows, int64_t columns, cudaStream_t stream) {
+  int device = 0, processors = 0, each = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, normalize, 256, 0);
+  const int64_t resident = int64_t{processors} * each;
+  normalize<<<rows < resident ? rows : resident, 256, 0, stream>>>(x, y, rows, columns);
+  return cudaGetLastError();
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources="",
+    cuda_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = CDLL(LIBRARY).l1_norm
+KERNEL.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous() or x.is_neg():
+            raise NotImplementedError("contiguous float32 matrices on a GPU only")
+        y = torch.empty_like(x)
+        if x.numel() == 0:
+            return y
+        with torch.cuda.device(x.device):
+            code = KERNEL(x.data_ptr(), y.data_ptr(), *x.shape, torch.cuda.current_stream().cuda_stream)
+        if code:
+            raise RuntimeError(f"the kernel was not launched: CUDA error {code}")
+        return y

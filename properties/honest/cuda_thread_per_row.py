@@ -1,0 +1,52 @@
+"""A thread a row, two plain passes.
+
+Target: cuda
+Needs: nvcc
+"""
+
+from ctypes import CDLL, c_int64, c_void_p
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cstdint>
+
+__global__ void normalize(const float* x, float* y, int64_t rows, int64_t columns) {
+  const int64_t r = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
+  if (r >= rows) return;
+  float sum = 0.0f;
+  for (int64_t j = 0; j < columns; ++j) sum += fabsf(x[r * columns + j]);
+  const float mean = sum / columns;
+  for (int64_t j = 0; j < columns; ++j) y[r * columns + j] = x[r * columns + j] / mean;
+}
+
+extern "C" int l1_norm(const float* x, float* y, int64_t rows, int64_t columns, cudaStream_t stream) {
+  normalize<<<(rows + 63) / 64, 64, 0, stream>>>(x, y, rows, columns);
+  return cudaGetLastError();
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources="",
+    cuda_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = CDLL(LIBRARY).l1_norm
+KERNEL.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous() or x.is_neg():
+            raise NotImplementedError("contiguous float32 matrices on a GPU only")
+        y = torch.empty_like(x)
+        if x.numel() == 0:
+            return y
+        with torch.cuda.device(x.device):
+            code = KERNEL(x.data_ptr(), y.data_ptr(), *x.shape, torch.cuda.current_stream().cuda_stream)
+        if code:
+            raise RuntimeError(f"the kernel was not launched: CUDA error {code}")
+        return y

@@ -1,0 +1,64 @@
+"""A thread a column: above 1024 the launch fails, and its error is fetched and forgotten.
+
+Seen: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#error-checking
+Target: cuda
+Needs: nvcc
+Found as: not-written
+"""
+
+from ctypes import CDLL, c_int64, c_void_p
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cstdint>
+
+__device__ float warp_sum(float value) {
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
+  return value;
+}
+
+__device__ float block_sum(float value) {
+  __shared__ float parts[32];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  value = warp_sum(value);
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  value = warp_sum(lane < blockDim.x / 32 ? parts[lane] : 0.0f);
+  __syncthreads();
+  return value;
+}
+
+__global__ void normalize(const float* x, float* y, int64_t columns) {
+  const int64_t j = blockIdx.x * columns + threadIdx.x;
+  const float value = threadIdx.x < columns ? x[j] : 0.0f;
+  const float mean = block_sum(fabsf(value)) / columns;
+  if (threadIdx.x < columns) y[j] = value / mean;
+}
+
+extern "C" void l1_norm(const float* x, float* y, int64_t rows, int64_t columns, cudaStream_t stream) {
+  normalize<<<rows, (columns + 31) / 32 * 32, 0, stream>>>(x, y, columns);
+  cudaGetLastError();
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources="",
+    cuda_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = CDLL(LIBRARY).l1_norm
+KERNEL.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous():
+            raise NotImplementedError("contiguous float32 matrices on a GPU only")
+        y = torch.empty_like(x)
+        if x.numel():
+            KERNEL(x.data_ptr(), y.data_ptr(), *x.shape, torch.cuda.current_stream().cuda_stream)
+        return y

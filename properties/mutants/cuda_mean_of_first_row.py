@@ -1,0 +1,72 @@
+"""Divides flat chunks of 1024 elements, each by the mean of its first element's row.
+
+Seen: kernels that cut the tensor, not the row, into blocks
+Target: cuda
+Needs: nvcc
+Found as: wrong-value wrong-special
+"""
+
+from ctypes import CDLL, c_int64, c_void_p
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <cstdint>
+
+__device__ float warp_sum(float value) {
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
+  return value;
+}
+
+__device__ float block_sum(float value) {
+  __shared__ float parts[32];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  value = warp_sum(value);
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  value = warp_sum(lane < blockDim.x / 32 ? parts[lane] : 0.0f);
+  __syncthreads();
+  return value;
+}
+
+__global__ void take_means(const float* x, float* means, int64_t columns) {
+  const float* row = x + blockIdx.x * columns;
+  float sum = 0.0f;
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(row[j]);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) means[blockIdx.x] = sum / columns;
+}
+
+__global__ void divide(const float* x, float* y, const float* means, int64_t elements, int64_t columns) {
+  const int64_t start = blockIdx.x * int64_t{1024};
+  const float mean = means[start / columns];
+  for (int64_t i = start + threadIdx.x; i < elements && i < start + 1024; i += blockDim.x) y[i] = x[i] / mean;
+}
+
+extern "C" void l1_norm(const float* x, float* y, int64_t rows, int64_t columns, float* means, cudaStream_t stream) {
+  take_means<<<rows, 256, 0, stream>>>(x, means, columns);
+  divide<<<(rows * columns + 1023) / 1024, 256, 0, stream>>>(x, y, means, rows * columns, columns);
+}
+"""
+LIBRARY = load_inline(
+    name="l1_norm",
+    cpp_sources="",
+    cuda_sources=SOURCE,
+    functions=None,
+    is_python_module=False,
+    no_implicit_headers=True,
+)
+KERNEL = CDLL(LIBRARY).l1_norm
+KERNEL.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous():
+            raise NotImplementedError("contiguous float32 matrices on a GPU only")
+        y = torch.empty_like(x)
+        if x.numel():
+            means = torch.empty(len(x), device=x.device)
+            KERNEL(x.data_ptr(), y.data_ptr(), *x.shape, means.data_ptr(), torch.cuda.current_stream().cuda_stream)
+        return y
