@@ -99,7 +99,7 @@ def verify_parser() -> Parser:
         action="append",
         metavar="NAME,...",
         help="also require these of every candidate, as of the shipped kernel: fp16, bf16, fp64, offset, strided, "
-        "expanded, negated, nd, empty, accuracy, determinism, strides, errors",
+        "expanded, negated, nd, empty, accuracy, determinism, strides, errors, stream, devices",
     )
     how = parser.add_argument_group("how")
     how.add_argument(
@@ -113,6 +113,11 @@ def verify_parser() -> Parser:
     )
     how.add_argument("--call-timeout", metavar="SECONDS", type=seconds, help="for one call of a candidate")
     how.add_argument("--build-timeout", metavar="SECONDS", type=seconds, help="for building a candidate")
+    how.add_argument(
+        "--gpu-memory",
+        choices=["auto", "pinned"],
+        help="where inputs for a GPU lie: auto (in its own memory, where the driver can share it), or on the host",
+    )
     how.add_argument(
         "--isolation", metavar="MODE", help="'none' is refused here: for debugging only, under pytest itself"
     )
@@ -157,7 +162,7 @@ def parse_verify(arguments: Sequence[str], variables: Mapping[str, str], folder:
         parser.error(f"--isolation={given.isolation}: unknown mode, expected process")
     if given.workers is not None and not re.fullmatch(r"\d+|auto|logical", given.workers):
         parser.error(f"-n {given.workers}: expected a number of processes, or 'auto'")
-    valued = ("target", "profile", "case", "hypothesis_seed", "call_timeout", "build_timeout")
+    valued = ("target", "profile", "case", "hypothesis_seed", "call_timeout", "build_timeout", "gpu_memory")
     passed = [
         f"--{name.replace('_', '-')}={getattr(given, name)}" for name in valued if getattr(given, name) is not None
     ]

@@ -15,12 +15,11 @@ from pathlib import Path
 from . import card, layouts, protocol, timing
 from .benchmark_cases import Entry
 from .cases import Case
-from .device_memory import DeviceSlot
-from .memory import Slot
 from .operators import Operator
 from .process import Nursery, WorkerDiedError
 from .protocol import Message
 from .runner import Limits, Runner
+from .slots import Slots
 from .timed_input import NotMeasuredError, TimedInput
 from .timing import CANDIDATE, COMPILE, COPY, EAGER, Bus, Clock
 
@@ -68,14 +67,30 @@ class Lineup:
             if name in models:
                 path, init, mode = models[name]
                 self.runners[name] = Runner(
-                    path, init, limits, nursery, cache, device, model="Model", compile_mode=mode, shared=first.slots
+                    path,
+                    init,
+                    limits,
+                    nursery,
+                    cache,
+                    device,
+                    model="Model",
+                    compile_mode=mode,
+                    slots=first.memory,
+                    borrows=True,
                 )
         self.bus = card.bus() if on_gpu else Bus()
 
-    @property
-    def slots(self) -> tuple[Slot | DeviceSlot, ...]:
-        """Where the input and the looked-at result lie."""
-        return self.runners[CANDIDATE].slots
+    def slots(self) -> Slots:
+        """Where the input and the looked-at result lie; the candidate is loaded then.
+
+        Raises:
+            NotMeasuredError: it does not load.
+        """
+        first = self.runners[CANDIDATE]
+        failure = first.load()
+        if failure is not None:
+            raise NotMeasuredError(failure.text)
+        return first.memory
 
     def ask(self, name: str, request: Message, timeout: float) -> Message:
         """One contestant's reply.
@@ -158,7 +173,7 @@ class Race:
         Raises:
             NotMeasuredError: memory does not suffice, or the candidate or the copy cannot be timed.
         """
-        self._given = TimedInput(self.entry.case, self.lineup.slots, self.lineup.device)
+        self._given = TimedInput(self.entry.case, self.lineup.slots())
         self._buffers = _buffers(2 * self._given.nbytes, self.lineup.bus)
         pilots: dict[str, float] = {}
         for name in self.lineup.runners:

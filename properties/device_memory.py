@@ -4,22 +4,32 @@ The judging process allocates with the driver (never from torch's pool: an expor
 and exports it through CUDA IPC; the worker opens it. Data lie flush with the end of the allocation, so that a large
 enough access past the input leaves it, and everything in front of them up to one margin is canary.
 
+Where the driver does not share memory between processes (under WSL2, in some containers), the slot is the host's
+(`memory.Slot`), and the worker pins it and shows it to the GPU under an address of its own (`PinnedSlot`): slower, and
+the judging process still owns every byte.
+
 The driver is called directly (``libcuda.so.1``): torch offers no allocation outside its pool.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from functools import cache
 
 import torch
 
-from .memory import ALIGNMENT, MARGIN, MARGIN_BYTE, OutOfMemoryError
+from .memory import ALIGNMENT, MARGIN, MARGIN_BYTE, GuardedMap, OutOfMemoryError
 
 #: The driver maps memory in pieces of 2 MiB: a smaller allocation would share its piece with others.
 _PIECE = 2 << 20
 _HANDLE_BYTES = 64
 _LAZY_PEER_ACCESS = 1
+#: CUDA_ERROR_OUT_OF_MEMORY.
+_OUT_OF_MEMORY = 2
+#: cuMemHostRegister: for every context, and mapped into the GPU's addresses.
+_PORTABLE_AND_MAPPED = 1 | 2
 
 
 class IpcError(RuntimeError):
@@ -72,7 +82,8 @@ class DeviceSlot:
         self._whole = torch.empty(0, dtype=torch.uint8, device=self._device)
         if self._pointer:
             torch.cuda.synchronize(self._device)
-            _check(_driver().cuMemFree_v2(ctypes.c_uint64(self._pointer)), "cuMemFree")
+            with _context(self._device):
+                _check(_driver().cuMemFree_v2(ctypes.c_uint64(self._pointer)), "cuMemFree")
         self._pointer, self.capacity = 0, 0
 
     def _reserve(self, nbytes: int) -> int:
@@ -91,10 +102,11 @@ class DeviceSlot:
         if capacity > free:
             raise OutOfMemoryError(f"needs {needed / 2**30:.1f} GiB on the GPU, have {free / 2**30:.1f} GiB")
         pointer = ctypes.c_uint64()
-        _check(_driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(capacity)), "cuMemAlloc")
-        self._pointer, self.capacity = pointer.value, capacity
-        handle = (ctypes.c_char * _HANDLE_BYTES)()
-        _check(_driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
+        with _context(self._device):
+            _check(_driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(capacity)), "cuMemAlloc")
+            self._pointer, self.capacity = pointer.value, capacity
+            handle = (ctypes.c_char * _HANDLE_BYTES)()
+            _check(_driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
         self.handle = bytes(handle).hex()
         self._whole = tensor_at(self._pointer, capacity, self._device)
 
@@ -106,11 +118,12 @@ class OpenedSlot:
         self.capacity = capacity
         self.handle = handle
         self._device = torch.device(device)
-        torch.zeros(1, device=self._device)  # makes the context that the driver's calls need
         raw = bytes.fromhex(handle)
         opened = ctypes.c_uint64()
         holder = _IpcHandle.from_buffer_copy(raw)
-        _check(_driver().cuIpcOpenMemHandle_v2(ctypes.byref(opened), holder, _LAZY_PEER_ACCESS), "cuIpcOpenMemHandle")
+        with _context(self._device):
+            code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(opened), holder, _LAZY_PEER_ACCESS)
+            _check(code, "cuIpcOpenMemHandle")
         self._pointer = opened.value
 
     def tensor(self, start: int, nbytes: int) -> torch.Tensor:
@@ -122,7 +135,42 @@ class OpenedSlot:
     def close(self) -> None:
         """Unmap; tensors over it must not be used any more."""
         torch.cuda.synchronize(self._device)
-        _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(self._pointer)), "cuIpcCloseMemHandle")
+        with _context(self._device):
+            _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(self._pointer)), "cuIpcCloseMemHandle")
+
+
+class PinnedSlot:
+    """The worker's side of a slot that lies on the host: pinned, and seen by the GPU. Same calls as `OpenedSlot`.
+
+    The page behind the data stays forbidden, to the GPU as well.
+    """
+
+    handle = ""
+
+    def __init__(self, fd: int, capacity: int, device: str) -> None:
+        self.capacity = capacity
+        self._device = torch.device(device)
+        self._host = GuardedMap(fd, capacity)
+        address, mapped = ctypes.c_void_p(self._host.address), ctypes.c_uint64()
+        with _context(self._device):
+            code = _driver().cuMemHostRegister_v2(address, ctypes.c_size_t(capacity), _PORTABLE_AND_MAPPED)
+            _check(code, "cuMemHostRegister")
+            code = _driver().cuMemHostGetDevicePointer_v2(ctypes.byref(mapped), address, 0)
+            _check(code, "cuMemHostGetDevicePointer")
+        self._pointer = mapped.value
+
+    def tensor(self, start: int, nbytes: int) -> torch.Tensor:
+        """``nbytes`` bytes from ``start`` on, as a 1-D uint8 tensor that calls itself one of the GPU."""
+        if nbytes == 0:
+            return torch.empty(0, dtype=torch.uint8, device=self._device)
+        return tensor_at(self._pointer + start, nbytes, self._device)
+
+    def close(self) -> None:
+        """Unpin and unmap; tensors over it must not be used any more."""
+        torch.cuda.synchronize(self._device)
+        with _context(self._device):
+            _check(_driver().cuMemHostUnregister(ctypes.c_void_p(self._host.address)), "cuMemHostUnregister")
+        self._host.close()
 
 
 class _IpcHandle(ctypes.Structure):
@@ -149,6 +197,14 @@ def tensor_at(pointer: int, nbytes: int, device: torch.device) -> torch.Tensor:
     return torch.as_tensor(_Array(pointer, nbytes), device=device)
 
 
+@contextlib.contextmanager
+def _context(device: torch.device) -> Iterator[None]:
+    """Makes the device's context, which the driver's calls need, the current one; then the one before it again."""
+    with torch.cuda.device(device):
+        torch.zeros(1, device=device)
+        yield
+
+
 @cache
 def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
@@ -160,4 +216,4 @@ def _check(code: int, call: str) -> None:
     text = ctypes.c_char_p()
     _driver().cuGetErrorString(code, ctypes.byref(text))
     words = text.value.decode() if text.value else f"error {code}"
-    raise IpcError(f"{call}: {words}")
+    raise OutOfMemoryError(f"{call}: {words}") if code == _OUT_OF_MEMORY else IpcError(f"{call}: {words}")

@@ -22,6 +22,7 @@ from hypothesis.strategies import SearchStrategy
 
 from .cases import DTYPE_FEATURES, Case, features
 from .findings import DEADLY, Finding, Kind
+from .gpu import GpuGoneError
 from .operators import Metric, Operator
 from .profiles import Profile, hypothesis_settings
 from .reduction import reduce, size
@@ -115,6 +116,8 @@ class Examination:
 #: By promise, the kinds that say it is not kept: they are only told of a candidate that has not made it. Whatever else
 #: such a property comes upon rejects as it does everywhere.
 _TOLD = {
+    "stream": frozenset({Kind.WRONG_STREAM}),
+    "devices": frozenset(Kind),
     "determinism": frozenset({Kind.NONDETERMINISTIC}),
     "errors": frozenset({Kind.WRONG_ERROR, Kind.ACCEPTED_INVALID_INPUT}),
     "negated": frozenset({Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),
@@ -186,6 +189,8 @@ class Search:
         if self._first is None:
             return result
         chosen = min(self._failed, key=size)
+        if self._gone:
+            return self._conclude_without_gpu(chosen)
         findings = self._confirm(chosen)
         if not findings and chosen != self._first:
             earlier, chosen = chosen, self._first
@@ -224,6 +229,19 @@ class Search:
 
         reduce(case, fails)
 
+    @property
+    def _gone(self) -> str:
+        runner = self.subject.runner
+        return runner.gpu.gone if runner.on_gpu else ""
+
+    def _conclude_without_gpu(self, case: Case) -> Examination:
+        """The GPU went away: what was found before stands, and cannot be confirmed."""
+        first, *others = self._failed[case]
+        details = (*first.details, f"{self._gone}: this case could not be run again")
+        self.result.findings = (replace(first, details=details), *others)
+        self.result.case, self.result.outcome = case, "failed"
+        return self.result
+
     def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Case, tuple[Finding, ...]]:
         """The findings in the words of a larger case that fails in the same way: one column tells no cause.
 
@@ -259,6 +277,8 @@ class Search:
         return (Finding(kind, f"fails only after other calls: {first.text}", details),)
 
     def _spent(self) -> bool:
+        if self._gone:
+            return True
         if self._first is None:
             return False
         deaths = self.profile.deaths if len(self.subject.died) < _DEAD_PROPERTIES else 1
@@ -302,7 +322,7 @@ def run_case(
         prop.check(trial, case)
     except StopError:
         pass
-    except NotRunError as error:
+    except (NotRunError, GpuGoneError) as error:
         if result is not None:
             result.not_run[str(case)] = str(error)
         return trial
@@ -339,6 +359,8 @@ def examine(
     else:
         _search(search, seed, database)
         search.conclude()
+        if search.result.outcome == "passed" and subject.runner.on_gpu and subject.runner.gpu.gone:
+            search.result.outcome, search.result.reason = "not-examined", subject.runner.gpu.gone
     search.result.seconds = time.monotonic() - began
     return search.result
 

@@ -48,7 +48,7 @@ REFUSALS = (
 def refuses(trial: Trial, case: Case) -> None:
     """The input that ``case.turn`` names is refused, its memory is untouched, and the next call is right."""
     refusal = REFUSALS[case.turn % len(REFUSALS)]
-    given = _input(refusal, case, trial.subject.device)
+    given = _input(refusal, case, trial.subject.home)
     seen = trial.observe(given)
     if seen.outcome is Outcome.RETURNED:
         trial.report(Finding(Kind.ACCEPTED_INVALID_INPUT, f"returns a result for {refusal.name}, expected an error"))

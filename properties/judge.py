@@ -61,7 +61,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
             return Judgement(damage)
         return Judgement(unsupported=str(seen.error))
     assert seen.meta is not None
-    wrong = _not_a_result(given, seen.meta)
+    wrong = _not_a_result(given, seen.meta, seen.device)
     if wrong is not None:
         return Judgement((*damage, wrong))
     if damage:
@@ -134,7 +134,7 @@ def _damage(given: Input, seen: Observation) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _not_a_result(given: Input, meta: OutputMeta) -> Finding | None:
+def _not_a_result(given: Input, meta: OutputMeta, device: str) -> Finding | None:
     """What keeps the values from being looked at."""
     if meta.type != "torch.Tensor":
         return Finding(Kind.WRONG_TYPE, f"returns {meta.type}, expected exactly torch.Tensor")
@@ -144,8 +144,10 @@ def _not_a_result(given: Input, meta: OutputMeta) -> Finding | None:
         return Finding(Kind.WRONG_SHAPE, f"returns shape {list(meta.shape)}, expected {list(given.shape)}")
     if meta.dtype != given.dtype:
         return Finding(Kind.WRONG_DTYPE, f"returns {meta.dtype}, expected {given.dtype}, the input's")
-    if not meta.device.startswith(given.logical.device.type):
-        return Finding(Kind.WRONG_DEVICE, f"returns a tensor on {meta.device}, expected {given.logical.device}")
+    if meta.device != device:
+        return Finding(Kind.WRONG_DEVICE, f"returns a tensor on {meta.device}, expected {device}")
+    if meta.current:
+        return Finding(Kind.STATE_LEAK, f"leaves cuda:{meta.current} as the current device; it was cuda:0 before")
     return None
 
 

@@ -95,7 +95,9 @@ class Slot:
     def close(self) -> None:
         """Give the memory back; mapped tensors must be gone by then (they keep the map alive otherwise)."""
         self._map = None
-        os.close(self.fd)
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
 
     def _reserve(self, nbytes: int) -> int:
         aligned = -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -57,6 +57,8 @@ class Observation:
         outcome: how it ended.
         meta: what the result looks like from outside (RETURNED only).
         output: its values, contiguous, in the judging process's own memory; None where shape or dtype do not fit.
+            Those of a GiB and more hold until the next call only: memory may not suffice for a second copy.
+        device: where the candidate saw its input, as torch names it.
         error: the exception (RAISED only).
         death: how the worker ended (DIED, TIMED_OUT only).
         damage: what changed in the input's memory; None where nothing did.
@@ -66,6 +68,7 @@ class Observation:
     outcome: Outcome
     meta: OutputMeta | None = None
     output: torch.Tensor | None = None
+    device: str = "cpu"
     error: ErrorInfo | None = None
     death: Death | None = None
     damage: Damage | None = None

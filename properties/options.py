@@ -95,6 +95,13 @@ OPTIONS = (
         "what a benchmark times beside the copy: eager, compile (on cuda only: its tuning takes seconds a shape)",
         "eager,compile",
     ),
+    Option(
+        "--gpu-memory",
+        "WAY",
+        "how a candidate on a GPU gets its input: auto (memory of the GPU, shared through CUDA IPC, where that works), "
+        "or pinned (memory of the host)",
+        "auto",
+    ),
     Option("--isolation", "MODE", "process, or none to run the candidate inside pytest, for debugging only", "process"),
 )
 
@@ -115,6 +122,7 @@ class Options:
     cache: Path
     isolated: bool
     peers: tuple[str, ...]
+    pinned: bool
 
 
 def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path, shipped: Path) -> Options:
@@ -160,6 +168,7 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
                 _choice("--peers", name, PEERS) for name in (part.strip() for part in one("peers").split(",")) if name
             )
         ),
+        pinned=_choice("--gpu-memory", one("gpu_memory"), ("auto", "pinned")) == "pinned",
     )
 
 

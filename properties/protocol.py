@@ -25,8 +25,8 @@ class Place:
         slot: number of the slot.
         capacity: its present size in bytes.
         start, nbytes: where in it.
-        device: where the slot's memory is, as torch names it.
-        handle: CUDA IPC handle in hex (device memory only).
+        device: where the worker is to see it, as torch names it.
+        handle: CUDA IPC handle in hex; "" where the slot's memory is the host's.
     """
 
     slot: int
@@ -58,6 +58,7 @@ class OutputMeta:
         type: qualified name of its exact class; the fields below are empty for what is not a tensor.
         storage: addresses of its storage's first byte and of the byte behind its last.
         input: the same for the input's storage, so that an overlap can be seen.
+        current: number of the GPU that is current after the call; 0 before every call.
     """
 
     type: str
@@ -70,6 +71,7 @@ class OutputMeta:
     requires_grad: bool = False
     storage: tuple[int, int] = (0, 0)
     input: tuple[int, int] = (0, 0)
+    current: int = 0
 
 
 @dataclass(frozen=True)

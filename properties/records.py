@@ -38,6 +38,7 @@ def subject_record(subject: Subject) -> Record:
         "target": subject.target,
         "supported": sorted(subject.supported),
         "unsupported": dict(subject.unsupported),
+        "pinned": subject.runner.memory.unshared,
         "broken": None if subject.broken is None else finding_record(subject.broken, subject, None),
     }
 
@@ -116,10 +117,10 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         )
         target = entry["targets"].setdefault(
             subject["target"],
-            {"supported": [], "unsupported": {}, "properties": []},
+            {"supported": [], "unsupported": {}, "pinned": "", "properties": []},
         )
         if subject["supported"] or subject["broken"]:
-            target |= {key: subject[key] for key in ("supported", "unsupported")}
+            target |= {key: subject[key] for key in ("supported", "unsupported", "pinned")}
         target["properties"].append(prop)
     for entry in candidates.values():
         for target in entry["targets"].values():

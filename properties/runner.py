@@ -16,17 +16,20 @@ from pathlib import Path
 import filelock
 import torch
 
-from . import protocol
-from .device_memory import DeviceSlot
+from . import protocol, slots
+from .gpu import ANSWER_SECONDS, Gpu
 from .inputs import Input
-from .memory import MARGIN, MARGIN_BYTE, Slot
+from .memory import MARGIN, MARGIN_BYTE, available_bytes
 from .observation import Damage, Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import Message, Place, View
+from .slots import Slots
 
-#: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
-_POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
-_OUTPUT_SLOT = 1
+#: A result from this size on is looked at where it lies, and holds until the next call: a copy might not fit.
+_KEPT_APART = 1 << 30
+#: Workers that died one behind the other, without an answered call between, after which the GPU is asked whether it
+#: is still there.
+_DEATHS_IN_A_ROW = 3
 #: Importing a large library, or tracing a model for the first time, takes a few times as long as a call may.
 FIRST = 3
 #: Bytes compared at a time.
@@ -79,11 +82,13 @@ class Runner:
         limits: time limits.
         nursery: where its workers come from.
         cache: folder under which the candidate's extension builds lie.
-        device: where inputs lie, as torch names it.
+        device: where the candidate sees inputs, as torch names it.
         isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
         model: the class in its file.
         compile_mode: of ``torch.compile``, for the runner of a compiled peer; "" otherwise.
-        shared: another runner's slots, to be used instead of slots of its own.
+        slots: where inputs and results lie; made where none are given.
+        borrows: whether the slots are another runner's, who gives them back.
+        gpu: the card; the same for all runners of a run.
         deaths: how many workers have died so far.
     """
 
@@ -96,39 +101,38 @@ class Runner:
     isolated: bool = True
     model: str = "ModelNew"
     compile_mode: str = ""
-    shared: tuple[Slot | DeviceSlot, ...] = ()
+    slots: Slots | None = None
+    borrows: bool = False
+    gpu: Gpu = field(default_factory=Gpu)
     deaths: int = 0
-    _slots: list[Slot | DeviceSlot] = field(default_factory=list)
+    _deaths_in_a_row: int = 0
     _worker: WorkerProcess | WorkerInside | None = None
 
     def __post_init__(self) -> None:
-        """Make the slots: one for the input, one for the output."""
-        own = [Slot() if self.device == "cpu" else DeviceSlot(self.device) for _ in range(0 if self.shared else 2)]
-        self._slots = [*self.shared, *own]
+        """Make slots where none are given."""
+        if self.slots is None:
+            self.slots = Slots(self.device)
 
     def load(self) -> LoadFailure | None:
-        """Make sure that a worker has the candidate loaded; None where it has."""
+        """Make sure that a worker has the candidate loaded; None where it has.
+
+        Raises:
+            GpuGoneError: the GPU does not answer any more.
+        """
         if self._worker is not None:
             return None
-        request = {
-            "op": "load",
-            "path": str(self.candidate),
-            "tag": self.tag,
-            "init": list(self.init),
-            "model": self.model,
-            "device": self.device,
-            "compile": self.compile_mode,
-        }
+        if self.on_gpu:
+            self.gpu.insist()
         try:
             worker = self._start()
         except WorkerDiedError as dead:
             return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
         try:
             with self._build_lock():
-                reply = worker.ask(request, self.limits.first, "load", self.limits.build)
+                reply = worker.ask(self.what(), self.limits.first, "load", self.limits.build)
         except WorkerDiedError as dead:
             worker.close()
-            self.deaths += 1
+            self._died(dead)
             text = f"the process that loads it ended: {dead.death.cause}"
             if dead.timed_out:
                 text = f"is not loaded (import, build and __init__ together): {dead.death.cause}"
@@ -142,8 +146,28 @@ class Runner:
         self._worker = worker
         return None
 
+    def what(self) -> Message:
+        """The request to load the candidate."""
+        return {
+            "op": "load",
+            "path": str(self.candidate),
+            "tag": self.tag,
+            "init": list(self.init),
+            "model": self.model,
+            "device": self.device,
+            "compile": self.compile_mode,
+        }
+
     def observe(
-        self, given: Input, *, timeout: float | None = None, keep: str = "", slack: int = 0, first: bool = False
+        self,
+        given: Input,
+        *,
+        timeout: float | None = None,
+        keep: str = "",
+        slack: int = 0,
+        first: bool = False,
+        before: Input | None = None,
+        side: bool = False,
     ) -> Observation:
         """Call the candidate on one input.
 
@@ -153,27 +177,41 @@ class Runner:
             keep: a name under which the worker keeps the result for `collect`; the values are then not copied out.
             slack: bytes between the input's end and the page that nothing may touch.
             first: whether this is a first call of a kind, which may compile.
+            before: on a GPU, what the input's memory holds when the call is made: work that is queued ahead of it on
+                the same stream writes ``given`` there some time later.
+            side: on a GPU, whether another stream than the usual one is current.
+
+        Raises:
+            GpuGoneError: the GPU does not answer any more.
         """
         failure = self.load()
         if failure is not None:
             outcome = Outcome.TIMED_OUT if failure.timed_out else Outcome.DIED
             return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
-        start = self._slots[0].place(given.storage, slack)
-        window = self._slots[0].window(start)
-        view = self._view(given, start)
-        request = {"op": "call", "view": protocol.to_message(view), "keep": keep, "output": None}
-        if not keep:
-            request["output"] = protocol.to_message(self._output_place(given))
+        with self._watched():
+            now = given if before is None else before
+            place = self.memory.put(slots.INPUT, now, slack)
+            request = {
+                "op": "call",
+                "view": protocol.to_message(_view(given, place)),
+                "keep": keep,
+                "output": None if keep else protocol.to_message(self.memory.room(given)),
+                "late": None if before is None else protocol.to_message(self.memory.put(slots.LATE, given)),
+                "side": side,
+            }
         seconds = self.limits.first if first else timeout or self.limits.call
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
-        return replace(seen, damage=_damage(given, window))
+        if self.on_gpu and self.gpu.gone:
+            return seen
+        with self._watched():
+            return replace(seen, damage=_damage(given, self.memory.window(place)))
 
     def collect(self, kept: str, given: Input) -> Observation:
         """The values, now, of a result that the worker kept from an earlier call on ``given``."""
         if self._worker is None:
             return Observation(Outcome.DIED, death=Death("an earlier call ended the process", "collect"))
-        view = self._view(given, self._slots[0].capacity)
-        place = self._output_place(given)
+        view = _view(given, self.memory.place(slots.INPUT, self.memory[slots.INPUT].capacity, given.nbytes))
+        place = self.memory.room(given)
         request = {
             "op": "collect",
             "kept": kept,
@@ -191,10 +229,10 @@ class Runner:
         assert self._worker is not None, "load comes first"
         try:
             return self._worker.ask(request, timeout, request["op"])
-        except WorkerDiedError:
+        except WorkerDiedError as dead:
             self._worker.close()
             self._worker = None
-            self.deaths += 1
+            self._died(dead)
             raise
 
     def forget(self) -> None:
@@ -202,6 +240,18 @@ class Runner:
         if self._worker is not None:
             with contextlib.suppress(WorkerDiedError):
                 self._worker.ask({"op": "forget"}, self.limits.call, "forget")
+
+    def free_bytes(self) -> int | None:
+        """Bytes that can be had where inputs are made, those of the slots among them; None where that is not known."""
+        if self.home == "cpu":
+            free = available_bytes()
+            return None if free is None else free + self.memory.capacity
+        if self._worker is not None:
+            with contextlib.suppress(WorkerDiedError):
+                self.ask({"op": "rest"}, self.limits.call)  # what its pool holds can be had, too
+        with self._watched():
+            torch.cuda.empty_cache()
+            return torch.cuda.mem_get_info(self.device)[0] + self.memory.capacity
 
     def renew(self) -> None:
         """End the present worker, so that the next call meets a fresh one."""
@@ -212,8 +262,9 @@ class Runner:
     def close(self) -> None:
         """End all workers and give their memory back."""
         self.renew()
-        for slot in () if self.shared else self._slots:
-            slot.close()
+        # A card that is gone gives nothing back: who asks it waits for ever.
+        if not self.borrows and not (self.on_gpu and self.gpu.gone):
+            self.memory.close()
 
     @property
     def loaded(self) -> bool:
@@ -221,9 +272,20 @@ class Runner:
         return self._worker is not None
 
     @property
-    def slots(self) -> tuple[Slot | DeviceSlot, ...]:
-        """Where inputs and outputs lie, in this order."""
-        return tuple(self._slots)
+    def on_gpu(self) -> bool:
+        """Whether the candidate sees inputs on a GPU."""
+        return self.device != "cpu"
+
+    @property
+    def memory(self) -> Slots:
+        """Where inputs and results lie."""
+        assert self.slots is not None, "made in __post_init__"
+        return self.slots
+
+    @property
+    def home(self) -> str:
+        """Where the judging process makes inputs and finds results, as torch names it; known after the first `load`."""
+        return self.memory.home
 
     @property
     def tag(self) -> str:
@@ -232,14 +294,43 @@ class Runner:
         return hashlib.sha256(str(self.candidate).encode() + b"\0" + content).hexdigest()[:8]
 
     def _start(self) -> WorkerProcess | WorkerInside:
-        if not self.isolated:
-            return WorkerInside([slot.fd for slot in self._slots if slot.fd >= 0])
-        environment = {"TORCH_EXTENSIONS_DIR": str(self._build_dir())}
-        return WorkerProcess(
-            self.nursery, [slot.fd for slot in self._slots if slot.fd >= 0], environment, self.limits.start
-        )
+        worker = self._process()
+        with self._watched():
+            goes_on = self.memory.share(lambda request: worker.ask(request, self.limits.start, "start"))
+        if not goes_on:
+            worker.close()
+            worker = self._process()
+        return worker
 
-    def _build_dir(self) -> Path:
+    def _process(self) -> WorkerProcess | WorkerInside:
+        if not self.isolated:
+            return WorkerInside(self.memory.fds)
+        environment = {"TORCH_EXTENSIONS_DIR": str(self.build_folder())}
+        return WorkerProcess(self.nursery, self.memory.fds, environment, self.limits.start)
+
+    def _watched(self) -> contextlib.AbstractContextManager[None]:
+        """For calls of the judging process itself on the card."""
+        return self.gpu.watched(f"{self.candidate.name} was last called") if self.on_gpu else contextlib.nullcontext()
+
+    def _died(self, dead: WorkerDiedError) -> None:
+        """Count a death; where it may have taken the card along, see whether a fresh process reaches it."""
+        self.deaths += 1
+        self._deaths_in_a_row += 1
+        if not self.on_gpu or not (dead.timed_out or self._deaths_in_a_row % _DEATHS_IN_A_ROW == 0):
+            return
+        worker = None
+        try:
+            worker = self._process()
+            worker.ask({"op": "reach", "place": None, "device": self.device}, ANSWER_SECONDS, "start")
+        except WorkerDiedError as silent:
+            said = f"{dead.death.cause}; of a fresh process: {silent.death.cause}"
+            self.gpu.lost(f"{self.candidate.name} was last called ({said})")
+        finally:
+            if worker is not None:
+                worker.close()
+
+    def build_folder(self) -> Path:
+        """Where the candidate's extensions are built; made where it is not there."""
         folder = self.cache / "candidates" / self.tag
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -247,31 +338,11 @@ class Runner:
     @contextlib.contextmanager
     def _build_lock(self) -> Iterator[None]:
         """One process at a time loads (and so builds) this candidate; locks that a killed build left are removed."""
-        folder = self._build_dir()
+        folder = self.build_folder()
         with filelock.FileLock(folder / "kernelproof.lock", timeout=self.limits.build):
             for stale in folder.glob("*/lock"):
                 stale.unlink(missing_ok=True)
             yield
-
-    def _view(self, given: Input, start: int) -> View:
-        slot = self._slots[0]
-        place = Place(0, slot.capacity, start, given.nbytes, self.device, slot.handle)
-        return View(
-            place,
-            given.dtype,
-            given.shape,
-            given.geometry.strides,
-            given.geometry.offset,
-            given.negated,
-            given.requires_grad,
-        )
-
-    def _output_place(self, given: Input) -> Place:
-        slot = self._slots[_OUTPUT_SLOT]
-        nbytes = given.logical.numel() * given.logical.element_size()
-        padded = -(-nbytes // _POISON.numel()) * _POISON.numel()
-        start = slot.reserve_filled(padded, _POISON)
-        return Place(_OUTPUT_SLOT, slot.capacity, start, nbytes, self.device, slot.handle)
 
     def _ask(self, request: Message, timeout: float, given: Input, patience: float = 0.0) -> Observation:
         assert self._worker is not None
@@ -282,9 +353,10 @@ class Runner:
         except WorkerDiedError as dead:
             self._worker.close()
             self._worker = None
-            self.deaths += 1
+            self._died(dead)
             outcome = Outcome.TIMED_OUT if dead.timed_out else Outcome.DIED
             return Observation(outcome, death=dead.death, seconds=time.monotonic() - began)
+        self._deaths_in_a_row = 0
         return seen
 
     def _seen(self, reply: Message, request: Message, given: Input, seconds: float) -> Observation:
@@ -300,10 +372,11 @@ class Runner:
             raise WorkerDiedError(Death("wrote garbage where its reply belongs", request["op"]), False) from None
         output = None
         if request["output"] is not None and meta.shape == given.shape and meta.dtype == given.dtype:
-            place = Place(**request["output"])
-            raw = self._slots[_OUTPUT_SLOT].data(place.start, place.nbytes).clone()
+            with self._watched():
+                raw = self.memory.found(Place(**request["output"]))
+                raw = raw if len(raw) >= _KEPT_APART else raw.clone()
             output = raw.view(given.logical.dtype).view(given.shape)
-        return Observation(Outcome.RETURNED, meta=meta, output=output, seconds=seconds)
+        return Observation(Outcome.RETURNED, meta=meta, output=output, device=self.device, seconds=seconds)
 
 
 def _load_failure(reply: Message) -> LoadFailure:
@@ -312,6 +385,19 @@ def _load_failure(reply: Message) -> LoadFailure:
     error = protocol.error_from(reply["error"])
     verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
     return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
+
+
+def _view(given: Input, place: Place) -> View:
+    """An input in a slot, as a worker is told of it."""
+    return View(
+        place,
+        given.dtype,
+        given.shape,
+        given.geometry.strides,
+        given.geometry.offset,
+        given.negated,
+        given.requires_grad,
+    )
 
 
 def _damage(given: Input, window: torch.Tensor) -> Damage | None:

@@ -14,12 +14,14 @@ from . import engine, records
 from .cases import FEATURES
 from .engine import Examination, Property
 from .findings import Finding, Kind
+from .gpu import Gpu
 from .l1_norm import L1_NORM
 from .operators import Operator
 from .options import ROOT, Options
 from .process import Nursery
 from .records import Record
 from .runner import Runner
+from .slots import Slots
 from .subject import PROMISES, Subject
 from .targets import Machine
 
@@ -85,6 +87,7 @@ class Session:
     seed: int
     operator: Operator = L1_NORM
     nursery: Nursery = field(default_factory=Nursery)
+    gpu: Gpu = field(default_factory=Gpu)
     _subjects: dict[Seat, Subject] = field(default_factory=dict)
 
     def subject(self, seat: Seat) -> Subject:
@@ -95,7 +98,10 @@ class Session:
             device = "cuda:0" if seat.target == "cuda" else "cpu"
             limits, required = self.options.limits, self.options.require | promised | {"fp32"}
             cache, isolated = self.options.cache, self.options.isolated
-            runner = Runner(seat.path, self.operator.init, limits, self.nursery, cache, device, isolated)
+            slots = Slots(device, pinned=self.options.pinned)
+            runner = Runner(
+                seat.path, self.operator.init, limits, self.nursery, cache, device, isolated, slots=slots, gpu=self.gpu
+            )
             self._subjects[seat] = Subject(
                 seat.path, seat.target, self.operator, seat.shipped, required, limits, runner
             )
@@ -104,14 +110,15 @@ class Session:
     def contact(self, seat: Seat) -> tuple[Record, Record]:
         """Probe a subject; records as `examine` gives them."""
         subject = self.subject(seat)
-        broken = subject.probe()
+        gone = self.gpu.gone if seat.target == "cuda" else ""
+        broken = Finding(Kind.NOT_RUN, gone) if gone else subject.probe()
         if broken is not None and self._wants_gpu(subject, broken):
             broken = subject.broken = Finding(Kind.NOT_RUN, broken.text, broken.details)
         result = Examination(CONTACT, examples=1)
         if broken is not None:
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:
-                result.outcome, result.reason = "not-examined", f"needs a GPU: {broken.text}"
+                result.outcome, result.reason = "not-examined", gone or f"needs a GPU: {broken.text}"
         elif missing := sorted(self.subject(seat).required & set(FEATURES) & set(subject.unsupported)):
             words = [f"{name} ({subject.unsupported[name]})" for name in missing]
             text = f"does not support what it must: {'; '.join(words)}"
@@ -121,7 +128,9 @@ class Session:
     def examine(self, seat: Seat, prop: Property) -> tuple[Record, Record]:
         """Examine one property; returns the subject's and the property's record."""
         subject = self.subject(seat)
-        if subject.probe() is not None:
+        if seat.target == "cuda" and self.gpu.gone:
+            result = Examination(prop, "not-examined", reason=self.gpu.gone)
+        elif subject.probe() is not None:
             result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
         elif not prop.applies(self.operator):
             result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
@@ -137,12 +146,12 @@ class Session:
         """End the workers of a seat that is not needed any more."""
         subject = self._subjects.pop(seat, None)
         if subject is not None:
-            subject.runner.close()
+            subject.close()
 
     def close(self) -> None:
         """End all workers."""
         for subject in self._subjects.values():
-            subject.runner.close()
+            subject.close()
         self._subjects.clear()
         self.nursery.close()
 

@@ -6,20 +6,22 @@ small case a feature finds the domain it supports. A probe judges no values; it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import inputs
 from .cases import FEATURES, Case, features
 from .findings import Finding, Kind
+from .gpu import GpuGoneError
 from .layouts import Layout
 from .observation import Outcome
 from .operators import Operator
 from .runner import Limits, LoadFailure, Runner
+from .slots import Slots
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.
-PROMISES = ("accuracy", "determinism", "strides", "errors")
+PROMISES = ("accuracy", "determinism", "strides", "errors", "stream", "devices")
 REQUIRABLE = (*FEATURES, *PROMISES)
 #: Without these no candidate is accepted.
 COMPULSORY = frozenset({"fp32"})
@@ -73,16 +75,31 @@ class Subject:
     died: list[str] = field(default_factory=list)
     _probed: bool = False
     _hung: bool = False
+    _elsewhere: dict[str, Subject] = field(default_factory=dict)
 
     @property
-    def device(self) -> str:
-        """Where its inputs lie, as torch names it."""
-        return self.runner.device
+    def home(self) -> str:
+        """Where its inputs are made, as torch names it; known once it was probed."""
+        return self.runner.home
 
     @property
     def domain(self) -> Domain:
         """What strategies may draw."""
         return Domain(self.supported)
+
+    def on(self, device: str) -> Subject:
+        """The same candidate on another device, in a worker of its own that ends with this one's."""
+        if device not in self._elsewhere:
+            here = self.runner
+            slots = Slots(device, pinned=here.home == "cpu")
+            runner = replace(here, device=device, slots=slots, borrows=False, deaths=0, _worker=None)
+            self._elsewhere[device] = replace(self, runner=runner)
+        return self._elsewhere[device]
+
+    def close(self) -> None:
+        """End all its workers."""
+        for subject in (self, *self._elsewhere.values()):
+            subject.runner.close()
 
     def compulsory(self, case: Case) -> bool:
         """Whether the candidate must answer this case."""
@@ -92,18 +109,22 @@ class Subject:
         """Load the candidate and find its domain; the finding that ends judging, or None. Works once."""
         if not self._probed:
             self._probed = True
-            self.broken = self._first_contact()
-            if self.broken is None:
-                self.supported = frozenset(
-                    {"fp32"} | {name for name, case in PROBES.items() if self._supports(name, case)}
-                )
+            try:
+                self.broken = self._first_contact()
+                if self.broken is None:
+                    self.supported = frozenset(
+                        {"fp32"} | {name for name, case in PROBES.items() if self._supports(name, case)}
+                    )
+            except GpuGoneError as gone:
+                kind = Kind.TIMEOUT if self._hung else Kind.CRASH
+                self.broken = Finding(kind, f"what it supports could not be found out: {gone}")
         return self.broken
 
     def _first_contact(self) -> Finding | None:
         failure = self.runner.load()
         if failure is not None:
             return load_finding(failure)
-        seen = self.runner.observe(inputs.build(FIRST_PROBE, self.device), first=True)
+        seen = self.runner.observe(inputs.build(FIRST_PROBE, self.home), first=True)
         if seen.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
             assert seen.death is not None
             kind = Kind.TIMEOUT if seen.outcome is Outcome.TIMED_OUT else Kind.CRASH
@@ -118,7 +139,7 @@ class Subject:
         return None
 
     def _supports(self, name: str, case: Case) -> bool:
-        given = inputs.build(case, self.device)
+        given = inputs.build(case, self.home)
         # One that hung will be found to hang: its other features get no time to compile, or probing takes minutes.
         seen = self.runner.observe(given, timeout=_IMPATIENT) if self._hung else self.runner.observe(given, first=True)
         self._hung |= seen.outcome is Outcome.TIMED_OUT

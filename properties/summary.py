@@ -78,8 +78,11 @@ def text(report: Record, width: int) -> str:
         if kinds:
             counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
             console.print(f"{title}: {counts}", markup=False, soft_wrap=True)
+    reasons: dict[str, list[str]] = {}
     for each in report["not_run"]:
-        console.print(f"not run: {each['what']}: {each['why']}", markup=False, soft_wrap=True)
+        reasons.setdefault(each["why"], []).append(each["what"])
+    for why, what in reasons.items():
+        console.print(f"not run: {', '.join(what)}: {why}", markup=False, soft_wrap=True)
     if report["tests"]["deselected"]:
         console.print(f"deselected: {report['tests']['deselected']} tests")
     return out.getvalue()
@@ -134,6 +137,9 @@ def _number(metric: Record | None) -> str:
 
 
 def _remarks(console: Console, facts: Record) -> None:
+    """What is not supported, where inputs lay, and what was noticed and rejects nobody."""
+    if facts["pinned"]:
+        console.print(f"  inputs lay in pinned memory of the host: {facts['pinned']}", markup=False, soft_wrap=True)
     for name, why in facts["unsupported"].items():
         console.print(f"  not supported, so not judged: {name} ({why})", markup=False, soft_wrap=True)
     notes: Counter[str] = Counter()

@@ -13,11 +13,12 @@ import torch
 
 from . import layouts, timing
 from .cases import Case
-from .device_memory import DeviceSlot, IpcError
+from .device_memory import IpcError
 from .inputs import bits
-from .memory import OutOfMemoryError, Slot, available_bytes
+from .memory import OutOfMemoryError, available_bytes
 from .operators import Operator
-from .protocol import Place, View
+from .protocol import View
+from .slots import INPUT, OUTPUT, Slots
 from .values import fill
 
 #: Elements of the tile: on a CPU half a second's work, on a GPU a moment's.
@@ -51,31 +52,31 @@ class TimedInput:
         output: where a worker is to copy a result.
     """
 
-    def __init__(self, case: Case, slots: tuple[Slot | DeviceSlot, ...], device: str) -> None:
-        """Make the input.
+    def __init__(self, case: Case, memory: Slots) -> None:
+        """Make the input in slots that a worker has been seen to reach.
 
         Raises:
             NotMeasuredError: the memory does not suffice; it says how much is needed.
         """
-        self._case, self._device = case, device
+        self._case, self._memory = case, memory
         self._dtype: torch.dtype = getattr(torch, case.dtype)
         self._slab = case.numel // case.shape[0]
         self.nbytes = case.numel * self._dtype.itemsize
-        kind = torch.device(device).type
-        needed, free = _UNITS[kind] * self.nbytes + _BESIDES[kind], _free(kind, slots)
+        kind, home = torch.device(memory.device).type, torch.device(memory.home).type
+        needed, free = _UNITS[kind] * self.nbytes + _BESIDES[kind], _free(home, memory)
         if free is not None and needed > free:
             raise NotMeasuredError(f"{NOT_RUN}needs {needed / 2**30:.1f} GiB, have {free / 2**30:.1f} GiB")
-        height = min(max(1, _TILE[kind] // self._slab), case.shape[0])
+        height = min(max(1, _TILE[home] // self._slab), case.shape[0])
         try:
-            self._tile = fill((height, *case.shape[1:]), case.dtype, case.values, case.seed, device=device)
-            self.view = self._place(slots[0])
-            start = slots[1].reserve_filled(_padded(self.nbytes), _UNWRITTEN)
+            self._tile = fill((height, *case.shape[1:]), case.dtype, case.values, case.seed, device=memory.home)
+            self.view = self._place()
+            start = memory[OUTPUT].reserve_filled(_padded(self.nbytes), _UNWRITTEN)
         except (OutOfMemoryError, torch.OutOfMemoryError, IpcError) as error:
             raise NotMeasuredError(f"{NOT_RUN}{str(error).splitlines()[0]}") from None
-        if kind == "cuda":
+        if home == "cuda":
             torch.cuda.empty_cache()  # what filling took: the workers want it
-        self.output = Place(1, slots[1].capacity, start, self.nbytes, device, slots[1].handle)
-        self._result = slots[1].data(start, self.nbytes).view(self._dtype).view(case.shape)
+        self.output = memory.place(OUTPUT, start, self.nbytes)
+        self._result = memory.found(self.output).view(self._dtype).view(case.shape)
 
     def judge(self, operator: Operator, chooser: random.Random) -> tuple[str, int]:
         """Look at the result in the output place: all of it, or random slices along dimension 0.
@@ -95,27 +96,27 @@ class TimedInput:
             judged += given.numel()
         return "", judged
 
-    def _place(self, slot: Slot | DeviceSlot) -> View:
+    def _place(self) -> View:
         case = self._case
         geometry = layouts.geometry(case.layout, case.shape)
         nbytes = geometry.length * self._dtype.itemsize
-        start = slot.reserve_filled(_padded(nbytes), _ZEROS)
-        storage = slot.data(start, nbytes).view(self._dtype)
+        start = self._memory[INPUT].reserve_filled(_padded(nbytes), _ZEROS)
+        place = self._memory.place(INPUT, start, nbytes)
+        storage = self._memory.found(place).view(self._dtype)
         first = storage.storage_offset() + geometry.offset  # as_strided counts from the start of the slot
         self._input = storage.as_strided(case.shape, geometry.strides, first)
         for part in self._input.split(len(self._tile)):
             part.copy_(self._tile[: len(part)])
         if self._input.is_cuda:
             torch.cuda.synchronize()
-        place = Place(0, slot.capacity, start, nbytes, self._device, slot.handle)
         return View(place, case.dtype, case.shape, geometry.strides, geometry.offset)
 
 
-def _free(kind: str, slots: tuple[Slot | DeviceSlot, ...]) -> int | None:
-    """Bytes that can be had, those of the slots among them; None where that is not known."""
-    if kind == "cuda":
+def _free(home: str, memory: Slots) -> int | None:
+    """Bytes that can be had, on a GPU those of the slots among them; None where that is not known."""
+    if home == "cuda":
         torch.cuda.empty_cache()
-        return torch.cuda.mem_get_info()[0] + sum(slot.capacity for slot in slots)
+        return torch.cuda.mem_get_info(memory.device)[0] + memory.capacity
     return available_bytes()
 
 

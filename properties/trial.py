@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -10,15 +10,16 @@ from . import inputs, judge
 from .cases import Case
 from .findings import DEADLY, Finding
 from .inputs import Input
-from .memory import OutOfMemoryError, available_bytes
+from .memory import OutOfMemoryError
 from .observation import Observation
 from .operators import Metric
-from .subject import Subject
+from .subject import Subject, load_finding
 
 #: An input from this size on may well not fit: running out of memory is then no fault of the candidate.
 _LARGE = 1 << 28
-#: Copies of a tensor that one call needs: input and slot, result and slot, the candidate's own, and what judging takes.
-_COPIES = 6
+#: Copies of a tensor that one call needs: input and slot, the candidate's result and its slot; and on a CPU a copy of
+#: the result, and what the candidate takes besides. On a GPU that is the candidate's to say: it may need nothing.
+_COPIES = {"cpu": 6, "cuda": 4}
 
 
 class UnsupportedError(Exception):
@@ -58,13 +59,25 @@ class Trial:
         Raises:
             NotRunError: memory does not suffice.
         """
-        needed, free = _COPIES * case.numel * getattr(torch, case.dtype).itemsize, available_bytes()
-        if self.subject.device == "cpu" and free is not None and needed > free:
-            raise NotRunError(f"needs {needed / 2**30:.1f} GiB, have {free / 2**30:.1f} GiB")
+        home = self.subject.home
+        nbytes = case.numel * getattr(torch, case.dtype).itemsize
+        if nbytes >= _LARGE:
+            needed, free = _COPIES[torch.device(home).type] * nbytes, self.subject.runner.free_bytes()
+            if free is not None and needed > free:
+                where = "" if home == "cpu" else " on the GPU"
+                raise NotRunError(f"needs {needed / 2**30:.1f} GiB{where}, have {free / 2**30:.1f} GiB")
         try:
-            return inputs.build(case, self.subject.device)
+            return inputs.build(case, home)
         except torch.OutOfMemoryError as error:
             raise NotRunError(str(error).splitlines()[0]) from None
+
+    def elsewhere(self, device: str) -> Trial:
+        """A trial of the same candidate on another device, whose findings and metrics are this one's, too."""
+        subject = self.subject.on(device)
+        failure = subject.runner.load()
+        if failure is not None:
+            self.report(load_finding(failure))
+        return replace(self, subject=subject)
 
     def place(self, case: Case, logical: torch.Tensor) -> Input:
         """Values of the property's own, laid out as the case says."""
@@ -82,14 +95,16 @@ class Trial:
         assert seen.output is not None
         return seen.output
 
-    def observe(self, given: Input, keep: str = "") -> Observation:
-        """Call the candidate; nothing is judged.
+    def observe(self, given: Input, keep: str = "", *, before: Input | None = None, side: bool = False) -> Observation:
+        """Call the candidate as `Runner.observe` does; nothing is judged.
 
         Raises:
             NotRunError: memory did not suffice, here or in the worker.
+            GpuGoneError: the GPU does not answer any more.
         """
+        runner = self.subject.runner
         try:
-            seen = self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack)
+            seen = runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, before=before, side=side)
         except (OutOfMemoryError, torch.OutOfMemoryError) as error:
             raise NotRunError(str(error).splitlines()[0]) from None
         if (

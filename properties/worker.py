@@ -19,7 +19,7 @@ import torch
 
 from . import protocol
 from .candidate_loading import CandidateError, find_model, load_module
-from .device_memory import OpenedSlot
+from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
 from .protocol import ErrorInfo, Message, OutputMeta, Place, View
 from .stopwatch import Stopwatch
@@ -41,6 +41,11 @@ _cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 _no_grad = torch.no_grad
 _clone = torch.Tensor.clone
 _compile = torch.compile
+_sleep: Callable[[int], None] = torch.cuda._sleep
+_Stream = torch.cuda.Stream
+_on_stream = torch.cuda.stream
+_device_guard = torch.cuda.device
+_current_device: Callable[[], int] = torch.cuda.current_device
 
 #: What memory holds that was handed out and never written: glibc fills it so (`process.PERTURB`), `_poison` on a GPU.
 FRESH_BYTE = 0x7F
@@ -48,6 +53,9 @@ FRESH_BYTE = 0x7F
 #: of a GiB or more only one, which is memory enough.
 _POISONED = 3
 _LARGE = 1 << 30
+#: GPU cycles that a late producer waits before it writes the input, 10 ms at 2 GHz: a call that does not wait for it
+#: has long read the input then.
+_LATE = 20_000_000
 
 
 class Session:
@@ -55,7 +63,7 @@ class Session:
 
     def __init__(self, slot_fds: list[int]) -> None:
         self._fds = slot_fds
-        self._maps: dict[int, GuardedMap | OpenedSlot] = {}
+        self._maps: dict[int, GuardedMap | OpenedSlot | PinnedSlot] = {}
         self._model: Callable[..., object] | None = None
         self._path = ""
         self._kept: dict[str, object] = {}
@@ -65,6 +73,7 @@ class Session:
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
         operations: dict[str, Callable[[Message], Message]] = {
+            "reach": self._reach,
             "load": self._load,
             "call": self._call,
             "collect": self._collect,
@@ -74,6 +83,15 @@ class Session:
             "rest": self._rest,
         }
         return operations[request["op"]](request)
+
+    def _reach(self, request: Message) -> Message:
+        """Whether this process reaches its device, and a slot there if one is named: the slot's first byte."""
+        try:
+            if request["place"] is None:
+                return {"outcome": "reached", "byte": int(_empty(1, device=request["device"]).fill_(1))}
+            return {"outcome": "reached", "byte": int(self._bytes(Place(**request["place"]))[0])}
+        except IpcError as error:
+            return {"outcome": "out of reach", "text": str(error)}
 
     def _load(self, request: Message) -> Message:
         self._path = request["path"]
@@ -100,23 +118,28 @@ class Session:
         assert self._model is not None, "load comes before call"
         view = protocol.view_from(request["view"])
         tensor, span = self._tensor(view)
-        on_gpu = tensor.device.type == "cuda"
-        if on_gpu:
-            _poison(view.place)
+        device = tensor.device
+        on_gpu = device.type == "cuda"
+        side = _on_stream(_Stream(device)) if request["side"] else contextlib.nullcontext()
         try:
-            result = self._model(tensor)
-            meta = describe_output(result, span)
-            if request["output"] is not None:
-                self._copy_out(result, meta, Place(**request["output"]), view)
-            if on_gpu:
-                _synchronize()
+            with side:
+                if on_gpu:
+                    _poison(view.place)
+                if request["late"] is not None:
+                    self._produce_late(view.place, Place(**request["late"]))
+                result = self._model(tensor)
+                meta = describe_output(result, span, _current_device() if on_gpu else 0)
+                if request["output"] is not None:
+                    self._copy_out(result, meta, Place(**request["output"]), view)
+                if on_gpu:
+                    _synchronize(device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
             return {
                 "outcome": "raised",
                 "error": protocol.to_message(self._describe(error)),
-                "device_lost": on_gpu and _device_lost(),
+                "device_lost": on_gpu and _device_lost(device),
             }
         if request["keep"]:
             self._kept[request["keep"]] = result
@@ -144,7 +167,9 @@ class Session:
                 _forget_compiled()  # dynamo stops compiling after eight shapes and runs eager without a word
                 model = _compile(model, mode=self._compile_mode, dynamic=False, fullgraph=True)
             raw = self._bytes(view.place)
-            copies = [raw] if request["buffers"] == 1 else [_clone(raw) for _ in range(request["buffers"])]
+            pinned = view.place.device != "cpu" and not view.place.handle  # on the host: no place to time from
+            own = request["buffers"] > 1 or pinned
+            copies = [_clone(raw) for _ in range(request["buffers"])] if own else [raw]
             self._stopwatch = Stopwatch(model, [self._tensor(view, each)[0] for each in copies])
         except KeyboardInterrupt:
             raise
@@ -200,12 +225,21 @@ class Session:
         if known is None or known.capacity != place.capacity or known.handle != place.handle:
             if known is not None:
                 known.close()
-            known = self._maps[place.slot] = (
-                OpenedSlot(place.handle, place.capacity, place.device)
-                if place.handle
-                else GuardedMap(self._fds[place.slot], place.capacity)
-            )
+            known = self._maps[place.slot] = self._opened(place)
         return known.tensor(place.start, place.nbytes)
+
+    def _opened(self, place: Place) -> GuardedMap | OpenedSlot | PinnedSlot:
+        if place.handle:
+            return OpenedSlot(place.handle, place.capacity, place.device)
+        if place.device == "cpu":
+            return GuardedMap(self._fds[place.slot], place.capacity)
+        return PinnedSlot(self._fds[place.slot], place.capacity, place.device)
+
+    def _produce_late(self, place: Place, source: Place) -> None:
+        """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
+        with _device_guard(place.device):
+            _sleep(_LATE)
+        _copy(self._bytes(place), self._bytes(source))
 
     def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:
         """Copy the values into a slot, if there are as many of the right type as were asked for."""
@@ -249,27 +283,33 @@ def _poison(place: Place) -> None:
     del blocks
 
 
-def _device_lost() -> bool:
+def _device_lost(device: torch.device) -> bool:
     """Whether the context is beyond use: after an illegal access every call fails."""
     try:
-        _synchronize()
-        _empty(1, device="cuda").fill_(0).cpu()
+        _synchronize(device)
+        _empty(1, device=device).fill_(0).cpu()
     except RuntimeError:
         return True
     return False
 
 
-def describe_output(result: object, input_span: tuple[int, int]) -> OutputMeta:
-    """What a result looks like from outside; nothing of it is computed or copied."""
+def describe_output(result: object, input_span: tuple[int, int], current: int = 0) -> OutputMeta:
+    """What a result looks like from outside; nothing of it is computed or copied.
+
+    Args:
+        result: what the candidate returned.
+        input_span: addresses of the input's storage.
+        current: number of the GPU that is current after the call.
+    """
     cls = type(result)
     name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
     if cls is _Tensor:
         name = "torch.Tensor"
     if not isinstance(result, _Tensor):
-        return OutputMeta(name)
+        return OutputMeta(name, current=current)
     shape, dtype = tuple(_size(result)), str(result.dtype).removeprefix("torch.")
     if result.layout is not torch.strided:
-        return OutputMeta(name, True, shape, dtype, str(result.device), layout=str(result.layout))
+        return OutputMeta(name, True, shape, dtype, str(result.device), layout=str(result.layout), current=current)
     span = (0, 0)
     if result.device.type in ("cpu", "cuda"):
         storage = _storage(result)
@@ -285,6 +325,7 @@ def describe_output(result: object, input_span: tuple[int, int]) -> OutputMeta:
         result.requires_grad,
         span,
         input_span,
+        current,
     )
 
 

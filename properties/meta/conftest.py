@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ..gpu import Gpu
 from ..l1_norm import L1_NORM
 from ..operators import Operator
 from ..process import Nursery
 from ..runner import Limits, Runner
+from ..slots import Slots
 from ..subject import Subject
 
 MakeRunner = Callable[..., Runner]
@@ -31,12 +33,20 @@ def make_runner(nursery: Nursery, tmp_path: Path) -> Iterator[MakeRunner]:
     """A runner of a candidate whose ``forward(self, x)`` has the given body."""
     made: list[Runner] = []
 
-    def make(forward: str, head: str = "", call: float = 20.0, build: float = 20.0) -> Runner:
+    def make(
+        forward: str,
+        head: str = "",
+        call: float = 20.0,
+        build: float = 20.0,
+        slots: Slots | None = None,
+        gpu: Gpu | None = None,
+    ) -> Runner:
         path = tmp_path / f"candidate_{len(made)}.py"
         body = textwrap.indent(textwrap.dedent(forward).strip(), " " * 8)
         text = f"import torch\n{textwrap.dedent(head)}\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
         path.write_text(f"{text}{body}\n", encoding="utf-8")
-        made.append(Runner(path, (), Limits(60.0, build, call), nursery, tmp_path / "cache"))
+        limits, device = Limits(60.0, build, call), slots.device if slots else "cpu"
+        made.append(Runner(path, (), limits, nursery, tmp_path / "cache", device, slots=slots, gpu=gpu or Gpu()))
         return made[-1]
 
     yield make
@@ -45,8 +55,9 @@ def make_runner(nursery: Nursery, tmp_path: Path) -> Iterator[MakeRunner]:
 
 
 @pytest.fixture
-def make_subject(make_runner: MakeRunner) -> MakeSubject:
+def make_subject(make_runner: MakeRunner) -> Iterator[MakeSubject]:
     """A subject around such a runner, not probed yet."""
+    made: list[Subject] = []
 
     def make(
         forward: str,
@@ -54,8 +65,14 @@ def make_subject(make_runner: MakeRunner) -> MakeSubject:
         required: frozenset[str] = frozenset({"fp32"}),
         operator: Operator = L1_NORM,
         call: float = 20.0,
+        slots: Slots | None = None,
+        gpu: Gpu | None = None,
     ) -> Subject:
-        runner = make_runner(forward, head, call)
-        return Subject(runner.candidate, "cpu", operator, False, required, runner.limits, runner)
+        runner = make_runner(forward, head, call, slots=slots, gpu=gpu)
+        target = "cuda" if runner.on_gpu else "cpu"
+        made.append(Subject(runner.candidate, target, operator, False, required, runner.limits, runner))
+        return made[-1]
 
-    return make
+    yield make
+    for subject in made:
+        subject.close()

@@ -19,6 +19,7 @@ from properties.process import Nursery
 from properties.protocol import Message
 from properties.runner import Limits
 from properties.session import Seat
+from properties.slots import Slots
 from properties.targets import machine
 from properties.timed_input import NotMeasuredError
 from properties.timing import CANDIDATE, COPY, EAGER, Bus, Clock
@@ -166,6 +167,10 @@ class StrawLineup(Lineup):
         self.bus = bus or Bus()
         self.speed, self.asked = speed, list[tuple[str, str]]()
         self.nbytes, self.buffers = 0, 1
+
+    def slots(self) -> Slots:
+        """As of a candidate that loads."""
+        return self.runners[CANDIDATE].memory
 
     def ask(self, name: str, request: Message, timeout: float) -> Message:  # noqa: ARG002 - as Lineup
         """As a worker would."""
