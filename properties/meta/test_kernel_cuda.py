@@ -1,0 +1,115 @@
+"""The CUDA kernel beside its limits: the choices made for other cards, forced on this one; errors; streams; graphs."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+import torch
+
+from kernels.cuda.op import REGIMES, Limits, l1_norm_cuda, l1_norm_limited, regime
+
+from .. import inputs
+from ..cases import Case
+from ..l1_norm import L1_NORM
+from ..layouts import Layout
+from ..targets import machine
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu),
+    pytest.mark.timeout(300),
+]
+
+#: Cards whose choices this one can run, too: nobody asks for more shared memory or larger clusters than it has.
+CARDS = {
+    "no clusters": Limits(108, 167936, 166912, 1, True),
+    "no cooperative launch": Limits(108, 167936, 166912, 1, False),
+    "little shared memory": Limits(58, 102400, 101376, 1, True),
+    "small clusters": Limits(128, 102400, 101376, 8, True),
+    "this one": Limits(132, 233472, 232448, 16, True),
+}
+SHAPES = (
+    *((7, 1), (300, 3), (70, 24), (5, 255), (9, 1023), (40, 4097), (3, 65535), (2, 262147), (3, 849999), (1, 1048577)),
+    *((2, 9000001), (3, 33, 35), (2, 1000, 33), (4, 5, 8, 9)),
+)
+LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
+
+
+def right(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return L1_NORM.assess(x.contiguous(), y.contiguous()).fault is None
+
+
+def cases() -> list[Case]:
+    """Shapes with every dtype, and matrices with every layout."""
+    plain = [Case(shape, dtype) for shape in SHAPES for dtype in ("float32", "float16", "bfloat16", "float64")]
+    laid = [Case(shape, layout=layout) for shape in SHAPES if len(shape) == 2 for layout in LAYOUTS[1:]]
+    return [case for case in plain + laid if case.numel < 1 << 24]
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_choices_for_other_cards_are_right_here(card: str) -> None:
+    chosen = set()
+    for case in cases():
+        recipe = "signed" if case.columns <= 1 << 20 else "integers"
+        given = inputs.build(Case(case.shape, case.dtype, case.layout, recipe, 1), "cuda")
+        x = given.storage.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+        out = torch.full_like(x, float("nan"))
+        l1_norm_limited(x, out, CARDS[card])
+        assert right(given.logical, out), f"{case} on {card}: {regime(x, out, CARDS[card])}"
+        chosen.add(regime(x, out, CARDS[card]))
+    expected = {*REGIMES} - {"empty"} - (set() if CARDS[card].max_cluster > 1 else {"cluster"})
+    assert chosen == expected
+
+
+def test_a_launch_that_fails_is_an_error_in_words_and_the_next_call_is_right() -> None:
+    x = torch.rand(8, 1048577, device="cuda")
+    out = torch.empty_like(x)
+    with pytest.raises(RuntimeError, match=r"CUDA error .* while launching the kernel"):
+        l1_norm_limited(x, out, Limits(132, 900000, 900000, 16, True))
+    l1_norm_cuda(x, out)
+    assert right(x, out)
+
+
+SHARED_ROWS = ((64, 1023), (6, 65535), (3, 1048577), (1, 9000001))
+
+
+def test_two_streams_and_two_threads_at_once_give_what_they_give_alone() -> None:
+    given = [torch.rand(shape, device="cuda") - 0.5 for shape in SHARED_ROWS for _ in range(2)]
+    alone = [torch.empty_like(x) for x in given]
+    for x, y in zip(given, alone, strict=True):
+        l1_norm_cuda(x, y)
+    torch.cuda.synchronize()
+    wrong: list[str] = []
+
+    def run(part: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _, (x, expected) in itertools.product(range(20), list(zip(given, alone, strict=True))[part::2]):
+                y = torch.full_like(x, float("nan"))
+                l1_norm_cuda(x, y)
+                if not torch.equal(y, expected):
+                    wrong.append(str(tuple(x.shape)))
+
+    threads = [threading.Thread(target=run, args=(part,)) for part in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("shape", SHARED_ROWS, ids=str)
+def test_a_captured_call_is_replayed_on_new_data(shape: tuple[int, int]) -> None:
+    x = torch.rand(shape, device="cuda")
+    out = torch.empty_like(x)
+    l1_norm_cuda(x, out)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        l1_norm_cuda(x, out)
+    for _ in range(3):
+        x.uniform_(-1, 1)
+        out.fill_(float("nan"))
+        graph.replay()
+        assert right(x, out)
