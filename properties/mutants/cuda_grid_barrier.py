@@ -5,7 +5,7 @@ Target: cuda
 Needs: nvcc
 Found as: timeout
 Smallest case: 2500000 elements (more rows than blocks are resident)
-Limits: build 4 s, call 2 s
+Limits: build 60 s, call 2 s
 """
 
 from ctypes import CDLL, c_int64, c_void_p

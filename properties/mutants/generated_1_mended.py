@@ -7,7 +7,7 @@ Seen: https://github.com/ScalingIntelligence/KernelBench (generated kernels for 
 Target: cuda
 Needs: nvcc
 Found as: timeout out-of-bounds crash
-Limits: build 4 s, call 2 s
+Limits: build 60 s, call 2 s
 """
 
 import ctypes
