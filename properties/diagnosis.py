@@ -163,7 +163,7 @@ def which_rows(given: Input, bad_rows: Mask) -> str:
 
 def _given_rows(given: Input, fault: Fault) -> npt.NDArray[np.float64]:
     flat = given.logical.movedim(1, -1).reshape(-1, given.shape[1])
-    chosen: npt.NDArray[np.float64] = flat[fault.rows.tolist()].double().numpy()
+    chosen: npt.NDArray[np.float64] = flat[fault.rows.tolist()].double().cpu().numpy()
     return chosen
 
 

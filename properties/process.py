@@ -269,7 +269,9 @@ class WorkerProcess:
         self._nursery.wait(self._pid, _DEATH_SECONDS)
 
     def close(self) -> None:
-        """End the worker and give its pipes and log back."""
+        """End the worker and give its pipes and log back; once is enough."""
+        if self._log.closed:
+            return
         self.kill()
         self._selector.close()
         for fd in (self._requests, self._replies, self._death):

@@ -363,8 +363,6 @@ class Runner:
         try:
             if reply["outcome"] == "raised":
                 if reply.get("device_lost"):
-                    assert self._worker is not None
-                    self._worker.close()
                     raise WorkerDiedError(Death(f"the GPU context is lost: {reply['error']['text']}", "call"), False)
                 return Observation(Outcome.RAISED, error=protocol.error_from(reply["error"]), seconds=seconds)
             meta = protocol.meta_from(reply["meta"])

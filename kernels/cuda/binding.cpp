@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include <string>
 #include <vector>
 
 #include "launch.h"
@@ -21,7 +22,7 @@ l1norm::Kind kind_of(at::Tensor const& x) {
     case at::kBFloat16: return l1norm::Kind::kBFloat16;
     case at::kFloat: return l1norm::Kind::kFloat32;
     case at::kDouble: return l1norm::Kind::kFloat64;
-    default: TORCH_CHECK(false, "l1_norm: unsupported dtype ", x.scalar_type());
+    default: TORCH_CHECK(false, std::string("l1_norm: unsupported dtype ") + c10::toString(x.scalar_type()));
   }
 }
 
@@ -39,8 +40,11 @@ l1norm::Layout layout_of(at::Tensor const& x, at::Tensor const& out) {
   return l1norm::lay_out(call);
 }
 
+// Messages are put together as strings: a C++ runtime that is linked into this library alone, as some toolchains do,
+// has streams that crash, and TORCH_CHECK pieces its message together in one.
 void check(int error, char const* doing) {
-  TORCH_CHECK(error == 0, "l1_norm: CUDA error ", error, " while ", doing, ": ", l1norm::error_text(error));
+  TORCH_CHECK(error == 0, std::string("l1_norm: CUDA error ") + std::to_string(error) + " while " + doing + ": " +
+                              l1norm::error_text(error));
 }
 
 // The limits of the current device, or those given: [sms, shared_per_sm, shared_per_block, max_cluster, cooperative].
@@ -51,7 +55,7 @@ l1norm::Limits limits_of(at::IntArrayRef given) {
     return limits;
   }
   TORCH_CHECK(given.size() == 5,
-              "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative], got ", given);
+              "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative]");
   return {static_cast<int>(given[0]), static_cast<int>(given[1]), static_cast<int>(given[2]),
           static_cast<int>(given[3]), static_cast<int>(given[4])};
 }
