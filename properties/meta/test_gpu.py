@@ -100,3 +100,26 @@ def test_what_comes_after_is_not_examined(make_subject: MakeSubject) -> None:
     broken = subject.probe()
     assert broken is not None
     assert "since then" in broken.text
+
+
+@pytest.mark.parametrize(
+    ("count", "fails", "said"),
+    [
+        (0, False, "no CUDA device is visible"),
+        (1, True, "the CUDA device cannot be used: CUDA error: no kernel image is available"),
+    ],
+    ids=["available without devices", "a device that cannot be used"],
+)
+def test_a_gpu_counts_where_a_kernel_can_run(
+    count: int, fails: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> torch.Tensor:
+        assert fails, "nobody asks a device that is not there"
+        raise RuntimeError("CUDA error: no kernel image is available\nmore")
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch, "zeros", refuse)
+    seen = machine.__wrapped__()
+    assert (seen.gpu, seen.no_gpu) == ("", said)
