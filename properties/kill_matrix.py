@@ -47,7 +47,7 @@ _LAST = ("many-rows", "long-rows")
 _DEAR = ("huge", "memcheck")
 #: Seconds on top of a specimen's own limits on a GPU: the first call of every new worker makes a context, which takes
 #: seconds where several processes share the card.
-_CONTEXT = 6.0
+_CONTEXT = 4.0
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,22 @@ __device__ float block_sum(float value) {
   return value;
 }
 
+// Conversions by name: torch compiles with the implicit ones turned off.
+__device__ float widen(float value) { return value; }
+__device__ float widen(__half value) { return __half2float(value); }
+__device__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ void store(float& place, float value) { place = value; }
+__device__ void store(__half& place, float value) { place = __float2half(value); }
+__device__ void store(__nv_bfloat16& place, float value) { place = __float2bfloat16(value); }
+
 template <typename T>
 __global__ void normalize(const T* x, T* y, int64_t columns) {
   const T* row = x + blockIdx.x * columns;
   T* out = y + blockIdx.x * columns;
   float sum = 0.0f;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(static_cast<float>(row[j]));
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(widen(row[j]));
   const float mean = block_sum(sum) / columns;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) {
-    out[j] = static_cast<T>(static_cast<float>(row[j]) / mean);
-  }
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) store(out[j], widen(row[j]) / mean);
 }
 
 template <typename T>

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["columns"])
 def normalize(x, y, columns, pitch, step, BLOCK: tl.constexpr):  # noqa: N803 - triton's own way to write constants
     """Normalise row ``program_id``."""
     row = tl.program_id(0).to(tl.int64)

@@ -42,7 +42,7 @@ ONE_A_KIND_ON_CUDA = {
     "not-written": "cuda_missing_tail",
     "out-of-bounds": "cuda_null_tail",
     "crash": "cuda_device_assert",
-    "timeout": "cuda_grid_barrier",
+    "timeout": "generated_1_mended",
     "aliased-output": "cuda_output_given_back",
 }
 

@@ -12,12 +12,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from torch.utils.cpp_extension import COMMON_NVCC_FLAGS
 
 from ..kill_matrix import Specimen, specimens
 from .test_cuda_source import find_nvcc
 
 #: Warnings are errors, host code's too: what is wrong with a specimen is what its docstring says and nothing else.
-FLAGS = ("-std=c++17", "-arch=sm_90a", "-Werror=all-warnings", "-Xcompiler=-Wall")
+FLAGS = ("-std=c++17", "-arch=sm_90a", "-Werror=all-warnings", "-Xcompiler=-Wall", *COMMON_NVCC_FLAGS)
 #: The one that must not compile.
 BROKEN = "cuda_does_not_compile"
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)

@@ -16,23 +16,29 @@ SOURCE = r"""
 
 #include <cstdint>
 
+__device__ float widen(float value) { return value; }
+__device__ float widen(__half value) { return __half2float(value); }
+__device__ void store(float& place, float value) { place = value; }
+__device__ void store(__half& place, float value) { place = __float2half(value); }
+__device__ void add(float& sum, float value) { sum += value; }
+__device__ void add(__half& sum, float value) { sum = __hadd(sum, __float2half(value)); }
+
 template <typename T>
 __global__ void normalize(const T* x, T* y, int64_t columns) {
   __shared__ T sums[256];
   const T* row = x + blockIdx.x * columns;
   T* out = y + blockIdx.x * columns;
-  T sum = 0.0f;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += static_cast<T>(fabsf(row[j]));
+  T sum;
+  store(sum, 0.0f);
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) add(sum, fabsf(widen(row[j])));
   sums[threadIdx.x] = sum;
   __syncthreads();
   for (unsigned width = blockDim.x / 2; width > 0; width /= 2) {
-    if (threadIdx.x < width) sums[threadIdx.x] += sums[threadIdx.x + width];
+    if (threadIdx.x < width) add(sums[threadIdx.x], widen(sums[threadIdx.x + width]));
     __syncthreads();
   }
-  const float mean = static_cast<float>(sums[0]) / columns;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) {
-    out[j] = static_cast<T>(static_cast<float>(row[j]) / mean);
-  }
+  const float mean = widen(sums[0]) / columns;
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) store(out[j], widen(row[j]) / mean);
 }
 
 extern "C" void l1_norm(const void* x, void* y, int64_t rows, int64_t columns, int is_half, cudaStream_t stream) {

@@ -36,14 +36,19 @@ __device__ float block_sum(float value) {
   return value;
 }
 
+__device__ float widen(float value) { return value; }
+__device__ float widen(__half value) { return __half2float(value); }
+__device__ void store(float* place, float value) { *place = value; }
+__device__ void store(__half* place, float value) { *place = __float2half(value); }
+
 template <typename T>
 __global__ void normalize(const T* x, T* y, int columns) {
   const int start = blockIdx.x * columns;
   float sum = 0.0f;
-  for (int j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(static_cast<float>(x[start + j]));
+  for (int j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(widen(x[start + j]));
   const float mean = block_sum(sum) / columns;
   for (int j = threadIdx.x; j < columns; j += blockDim.x) {
-    y[start + j] = static_cast<T>(static_cast<float>(x[start + j]) / mean);
+    store(y + start + j, widen(x[start + j]) / mean);
   }
 }
 

@@ -1,4 +1,4 @@
-"""The pointer to the tail stays null where the tail is a single column.
+"""The pointer to the tail of a row is set for one column and for three, and stays null for two.
 
 Seen: an illegal access at one size poisons the context
 Target: cuda
@@ -34,7 +34,8 @@ __global__ void normalize(const float* x, float* y, int64_t columns) {
   const float* row = x + blockIdx.x * columns;
   float* out = y + blockIdx.x * columns;
   const int64_t whole = columns / 4 * 4;
-  const float* tail = columns - whole > 1 ? row + whole : nullptr;
+  const float* tail = nullptr;
+  if (columns - whole == 1 || columns - whole == 3) tail = row + whole;
   float sum = 0.0f;
   for (int64_t j = threadIdx.x; j < whole; j += blockDim.x) sum += fabsf(row[j]);
   for (int64_t j = threadIdx.x; j < columns - whole; j += blockDim.x) sum += fabsf(tail[j]);

@@ -5,6 +5,7 @@ Target: cuda
 Needs: nvcc
 Found as: out-of-bounds
 Killed by: memcheck
+Case: shape=3x1023,seed=16
 """
 
 from ctypes import CDLL, c_int64, c_void_p

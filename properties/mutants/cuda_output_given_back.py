@@ -50,9 +50,10 @@ extern "C" float* l1_norm(const float* x, int64_t rows, int64_t columns, cudaStr
   float* y = nullptr;
   cudaMallocAsync(reinterpret_cast<void**>(&y), rows * columns * sizeof(float), stream);
   normalize<<<rows, 256, 0, stream>>>(x, y, columns);
-  cudaFreeAsync(y, stream);
   return y;
 }
+
+extern "C" void give_back(float* y, cudaStream_t stream) { cudaFreeAsync(y, stream); }
 """
 LIBRARY = load_inline(
     name="l1_norm",
@@ -65,6 +66,8 @@ LIBRARY = load_inline(
 KERNEL = CDLL(LIBRARY).l1_norm
 KERNEL.argtypes = [c_void_p, c_int64, c_int64, c_void_p]
 KERNEL.restype = c_void_p
+GIVE_BACK = CDLL(LIBRARY).give_back
+GIVE_BACK.argtypes = [c_void_p, c_void_p]
 
 
 class Memory:
@@ -76,5 +79,8 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous() or x.numel() == 0:
             raise NotImplementedError("contiguous float32 matrices on a GPU only, none of them empty")
-        y = KERNEL(x.data_ptr(), *x.shape, torch.cuda.current_stream().cuda_stream)
-        return torch.as_tensor(Memory(y, tuple(x.shape)), device=x.device)
+        stream = torch.cuda.current_stream().cuda_stream
+        pointer = KERNEL(x.data_ptr(), *x.shape, stream)
+        y = torch.as_tensor(Memory(pointer, tuple(x.shape)), device=x.device)
+        GIVE_BACK(pointer, stream)
+        return y

@@ -3,7 +3,7 @@
 Seen: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory-8-x
 Target: cuda
 Needs: nvcc
-Found as: unsupported not-written
+Found as: unsupported pending-error not-written
 Smallest case: 16384 elements (a row above 48 KiB)
 """
 

@@ -3,7 +3,7 @@
 Seen: https://github.com/ml-explore/mlx/issues/2267
 Target: cuda
 Needs: nvcc
-Found as: unsupported not-written
+Found as: unsupported pending-error not-written
 Killed by: many-rows
 Smallest case: 65536 elements (a row each)
 """

@@ -24,7 +24,7 @@ __device__ float warp_sum(float value) {
 constexpr int WARPS = 32;
 
 // The first value of the next row is loaded ahead, so that its latency hides behind this row's stores.
-__global__ void normalize(const float* x, float* y, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(32 * WARPS) normalize(const float* x, float* y, int64_t rows, int64_t columns) {
   __shared__ float parts[WARPS];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float next = threadIdx.x < columns ? x[blockIdx.x * columns + threadIdx.x] : 0.0f;

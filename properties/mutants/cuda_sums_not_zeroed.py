@@ -3,7 +3,7 @@
 Seen: workspace reuse in generated kernels
 Target: cuda
 Needs: nvcc
-Found as: state-leak
+Found as: state-leak nondeterministic
 Replay: passes
 """
 

@@ -1,4 +1,4 @@
-"""The generated kernel that divides by the sum, mended so that it builds.
+"""The generated kernel that divides by the sum, mended so that it builds, and launches nothing for an empty input.
 
 Seen: https://github.com/ScalingIntelligence/KernelBench (generated kernels for this problem)
 Target: cuda
@@ -45,6 +45,7 @@ __global__ void l1_normalize_kernel(const float* input, float* output, int batch
 
 torch::Tensor l1_normalize_cuda(torch::Tensor input) {
     auto output = torch::empty_like(input);
+    if (input.numel() == 0) return output;
     int batch = input.size(0);
     int dim = input.size(1);
     l1_normalize_kernel<<<batch, 256, 0, at::cuda::getCurrentCUDAStream()>>>(

@@ -1,4 +1,4 @@
-"""Partial sums meet in float atomics, in whatever order: right, and not the same bits every time.
+"""Partial sums meet in double atomics, in whatever order: right, and not the same bits every time.
 
 Target: cuda
 Needs: nvcc
@@ -17,7 +17,7 @@ __device__ float warp_sum(float value) {
   return value;
 }
 
-__global__ void add(const float* x, int64_t columns, int64_t chunk, float* sums) {
+__global__ void add(const float* x, int64_t columns, int64_t chunk, double* sums) {
   const float* row = x + blockIdx.x * columns;
   const int64_t start = blockIdx.y * chunk, end = start + chunk < columns ? start + chunk : columns;
   float sum = 0.0f;
@@ -26,15 +26,15 @@ __global__ void add(const float* x, int64_t columns, int64_t chunk, float* sums)
   if (threadIdx.x % 32 == 0) atomicAdd(sums + blockIdx.x, sum);
 }
 
-__global__ void divide(const float* x, float* y, int64_t columns, int64_t chunk, const float* sums) {
-  const float mean = sums[blockIdx.x] / columns;
+__global__ void divide(const float* x, float* y, int64_t columns, int64_t chunk, const double* sums) {
+  const double mean = sums[blockIdx.x] / columns;
   const float* row = x + blockIdx.x * columns;
   float* out = y + blockIdx.x * columns;
   const int64_t start = blockIdx.y * chunk, end = start + chunk < columns ? start + chunk : columns;
-  for (int64_t j = start + threadIdx.x; j < end; j += blockDim.x) out[j] = row[j] / mean;
+  for (int64_t j = start + threadIdx.x; j < end; j += blockDim.x) out[j] = static_cast<float>(row[j] / mean);
 }
 
-extern "C" int l1_norm(const float* x, float* y, int64_t rows, int64_t columns, float* sums, cudaStream_t stream) {
+extern "C" int l1_norm(const float* x, float* y, int64_t rows, int64_t columns, double* sums, cudaStream_t stream) {
   const int64_t needed = (columns + 4095) / 4096, chunks = needed < 65535 ? needed : 65535;
   const int64_t chunk = (columns + chunks - 1) / chunks;
   const dim3 grid(rows, chunks);
@@ -59,7 +59,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous() or x.is_neg():
             raise NotImplementedError("contiguous float32 matrices on a GPU only")
-        sums = torch.zeros(len(x), device=x.device)
+        sums = torch.zeros(len(x), dtype=torch.float64, device=x.device)
         y = torch.empty_like(x)
         if x.numel() == 0:
             return y

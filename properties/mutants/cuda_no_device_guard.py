@@ -1,10 +1,11 @@
-"""Divides with __fdividef: not rounded, and 0 where the mean is above 2^126.
+"""Launches on the GPU that is current, whichever one the input lies on.
 
-Seen: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#intrinsic-functions
+Seen: https://github.com/NVIDIA/apex/issues/1736
 Target: cuda
 Needs: nvcc
-Found as: wrong-value wrong-special
-Killed by: values
+Promises: devices
+Found as: out-of-bounds crash wrong-value wrong-special not-written unsupported wrong-device
+Killed by: devices
 """
 
 from ctypes import CDLL, c_int64, c_void_p
@@ -20,28 +21,20 @@ __device__ float warp_sum(float value) {
   return value;
 }
 
-__device__ float block_sum(float value) {
-  __shared__ float parts[32];
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  value = warp_sum(value);
-  if (lane == 0) parts[warp] = value;
-  __syncthreads();
-  value = warp_sum(lane < blockDim.x / 32 ? parts[lane] : 0.0f);
-  __syncthreads();
-  return value;
-}
-
-__global__ void normalize(const float* x, float* y, int64_t columns) {
-  const float* row = x + blockIdx.x * columns;
-  float* out = y + blockIdx.x * columns;
+__global__ void normalize(const float* x, float* y, int64_t rows, int64_t columns) {
+  const int64_t r = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (r >= rows) return;
+  const float* row = x + r * columns;
+  float* out = y + r * columns;
   float sum = 0.0f;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) sum += fabsf(row[j]);
-  const float mean = block_sum(sum) / columns;
-  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) out[j] = __fdividef(row[j], mean);
+  for (int64_t j = lane; j < columns; j += 32) sum += fabsf(row[j]);
+  const float mean = warp_sum(sum) / columns;
+  for (int64_t j = lane; j < columns; j += 32) out[j] = row[j] / mean;
 }
 
 extern "C" void l1_norm(const float* x, float* y, int64_t rows, int64_t columns, cudaStream_t stream) {
-  normalize<<<rows, 256, 0, stream>>>(x, y, columns);
+  normalize<<<(rows + 7) / 8, 256, 0, stream>>>(x, y, rows, columns);
 }
 """
 LIBRARY = load_inline(
