@@ -129,21 +129,3 @@ def has_gpu() -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return listed.returncode == 0 and "GPU" in listed.stdout
-
-
-def cache_folder(environment: Mapping[str, str], home: Path, system: str) -> Path:
-    """The folder for environments and builds: KERNELPROOF_CACHE, else one in the user's cache folder.
-
-    Args:
-        environment: The environment variables.
-        home: The user's home folder.
-        system: A value of `sys.platform`.
-    """
-    named = environment.get("KERNELPROOF_CACHE")
-    if named:
-        return Path.cwd() / Path(named).expanduser()
-    if system == "darwin":
-        return home / "Library" / "Caches" / "kernelproof"
-    xdg = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification says that a relative path there is to be ignored.
-    return (Path(xdg) if Path(xdg).is_absolute() else home / ".cache") / "kernelproof"

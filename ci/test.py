@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ci import environment, facts, verify
+from ci import environment, verify
 from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, UNAVAILABLE
 from ci.options import Options, Parser
+from kernels.folder import cache_folder
 
 # What the tests of the project leave to other commands: the suite has its own step, the rest belongs to the nightly.
 OWN_TESTS = "not correctness and not benchmark and not mutants and not slow"
@@ -83,7 +84,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/test` and return its exit code."""
     given = parse(arguments)
-    cache = facts.cache_folder(os.environ, Path.home(), sys.platform)
+    cache = cache_folder(os.environ, Path.home(), sys.platform)
     made = environment.ensure(verify.CHECKOUT, cache, with_tools=True, offline=given.offline, say=verify.say)
     steps: dict[str, Step] = {name: _bind(step, made, given.workers) for name, step in STEPS.items()}
     results = run_steps({name: step for name, step in steps.items() if name in (given.only or STEPS)})

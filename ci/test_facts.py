@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ci import facts
+from kernels.folder import cache_folder
 
 
 @pytest.mark.parametrize(
@@ -54,12 +55,12 @@ def test_pythonpath_is_split_and_its_empty_entries_dropped() -> None:
 def test_the_cache_lies_where_the_user_says_else_in_the_users_cache(
     variables: dict[str, str], system: str, expected: str
 ) -> None:
-    assert facts.cache_folder(variables, Path("/home/me"), system) == Path(expected)
+    assert cache_folder(variables, Path("/home/me"), system) == Path(expected)
 
 
 def test_a_relative_cache_counts_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert facts.cache_folder({"KERNELPROOF_CACHE": "c"}, Path("/home/me"), "linux") == tmp_path / "c"
+    assert cache_folder({"KERNELPROOF_CACHE": "c"}, Path("/home/me"), "linux") == tmp_path / "c"
 
 
 def test_a_torch_without_metadata_states_its_version_in_its_source(

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci import environment, facts, report, summary
+from ci import environment, report, summary
 from ci.exits import INTERNAL, INTERRUPTED, UNAVAILABLE, Stop
 from ci.options import Options, parse_verify, verify_parser, without_options
+from kernels.folder import cache_folder
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # pytest's plugins by module: others that the caller happens to have installed must not take part in a verdict.
@@ -36,7 +37,7 @@ class Outcome:
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/verify` and return its exit code."""
     options = parse_verify(arguments, os.environ, Path.cwd())
-    cache = options.cache or facts.cache_folder(os.environ, Path.home(), sys.platform)
+    cache = options.cache or cache_folder(os.environ, Path.home(), sys.platform)
     made = environment.ensure(CHECKOUT, cache, with_tools=options.workers is not None, offline=options.offline, say=say)
     if options.workers is not None and any("xdist" in name for name in made.missing):
         raise Stop(UNAVAILABLE, "-n needs pytest-xdist, which could not be installed; leave -n out")

@@ -27,9 +27,10 @@ from typing import Protocol, cast
 
 import torch
 
-from .cache import Entry, cache_root, disk_error
+from .cache import Entry, disk_error
 from .errors import BuildError
 from .explain import explain
+from .folder import cache_folder
 from .toolchain import Compiler, CudaToolkit, check_link_path, find_compiler, find_cuda, find_ninja
 
 # Part of every key: raise it when the way of building changes in a manner that no other part of the key shows.
@@ -95,7 +96,11 @@ class _Plan:
 
     @property
     def entry(self) -> Entry:
-        return Entry(cache_root() / "extensions", f"{self.sources.name}-{self.key}", f"{self.namespace}.so")
+        return Entry(
+            cache_folder(os.environ, Path.home(), sys.platform) / "extensions",
+            f"{self.sources.name}-{self.key}",
+            f"{self.namespace}.so",
+        )
 
 
 class _LoadInline(Protocol):

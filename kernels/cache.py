@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,24 +21,14 @@ from pathlib import Path
 import filelock
 
 from .errors import BuildError
+from .folder import VARIABLE
 
-CACHE_VARIABLE = "KERNELPROOF_CACHE"
 TIMEOUT_VARIABLE = "KERNELPROOF_LOCK_TIMEOUT"
 
 # Seconds to wait for another process that builds the same thing. A build takes 6 to 20 s, on a busy machine a minute.
 DEFAULT_LOCK_TIMEOUT = 300.0
 
 _SEAL = "complete.json"
-
-
-def cache_root() -> Path:
-    """The folder for all that may be deleted and made again: $KERNELPROOF_CACHE, else in the user's cache folder."""
-    if value := os.environ.get(CACHE_VARIABLE):
-        return Path(value).expanduser().absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "kernelproof"
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "kernelproof"
 
 
 def lock_timeout() -> float:
@@ -62,11 +51,11 @@ def disk_error(error: OSError, place: Path) -> BuildError:
     """What an OSError under the cache folder amounts to: a full disk, or a folder that cannot be used."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return BuildError(
-            f"the disk is full (writing to {place})", f"free some space, or set {CACHE_VARIABLE} to another disk"
+            f"the disk is full (writing to {place})", f"free some space, or set {VARIABLE} to another disk"
         )
     return BuildError(
         f"the cache folder {place} cannot be used ({error.strerror or error})",
-        f"set the environment variable {CACHE_VARIABLE} to a folder that you may write to",
+        f"set the environment variable {VARIABLE} to a folder that you may write to",
     )
 
 
@@ -120,7 +109,7 @@ class Entry:
             ) from None
         except NotImplementedError as error:
             raise BuildError(
-                f"the file system of {self.root} has no locks", f"set {CACHE_VARIABLE} to a local disk", str(error)
+                f"the file system of {self.root} has no locks", f"set {VARIABLE} to a local disk", str(error)
             ) from None
         except OSError as error:
             raise disk_error(error, self.root) from None

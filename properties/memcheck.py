@@ -82,8 +82,8 @@ def _run(tool: str, subject: Subject, lines: list[str]) -> str:
     command += [sys.executable, "-m", "properties.sanitized", json.dumps(runner.what()), *lines]
     environment = {
         **nursery_environment(perturb=False),
+        **runner.variables,
         "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
-        "TORCH_EXTENSIONS_DIR": str(runner.build_folder()),
     }
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         child = subprocess.Popen(

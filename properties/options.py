@@ -7,9 +7,13 @@ A value comes from the command line, else from the environment variable, else fr
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from kernels.folder import VARIABLE as CACHE_VARIABLE
+from kernels.folder import cache_folder as default_cache
 
 from . import catalogue, profiles
 from .cases import Case, parse
@@ -54,7 +58,7 @@ class Option:
     @property
     def variable(self) -> str:
         """The environment variable that stands in for it."""
-        return "KERNELPROOF_CACHE" if self.flag == "--cache-dir" else f"KERNELPROOF_{self.name.upper()}"
+        return CACHE_VARIABLE if self.flag == "--cache-dir" else f"KERNELPROOF_{self.name.upper()}"
 
 
 OPTIONS = (
@@ -175,15 +179,13 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
 def cache_folder(text: str, environ: Mapping[str, str], start: Path) -> Path:
     """The folder for builds: ``text`` if given, else the user's cache folder."""
     if text:
-        folder = start / Path(text).expanduser()
+        named = start / Path(text).expanduser()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            named.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--cache-dir={folder}: {error.strerror}") from None
-        return folder
-    if os.uname().sysname == "Darwin":
-        return Path.home() / "Library" / "Caches" / "kernelproof"
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelproof"
+            raise UsageError(f"--cache-dir={named}: {error.strerror}") from None
+        return named
+    return default_cache(environ, Path.home(), sys.platform)
 
 
 def _texts(option: Option, given: object, environ: Mapping[str, str]) -> list[str]:

@@ -16,6 +16,8 @@ from pathlib import Path
 import filelock
 import torch
 
+from kernels.folder import VARIABLE as CACHE_VARIABLE
+
 from . import protocol, slots
 from .gpu import ANSWER_SECONDS, Gpu
 from .inputs import Input
@@ -293,6 +295,11 @@ class Runner:
         content = self.candidate.read_bytes() if self.candidate.is_file() else b""
         return hashlib.sha256(str(self.candidate).encode() + b"\0" + content).hexdigest()[:8]
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of its processes: where extensions are built."""
+        return {"TORCH_EXTENSIONS_DIR": str(self.build_folder()), CACHE_VARIABLE: str(self.cache)}
+
     def _start(self) -> WorkerProcess | WorkerInside:
         worker = self._process()
         with self._watched():
@@ -305,8 +312,7 @@ class Runner:
     def _process(self) -> WorkerProcess | WorkerInside:
         if not self.isolated:
             return WorkerInside(self.memory.fds)
-        environment = {"TORCH_EXTENSIONS_DIR": str(self.build_folder())}
-        return WorkerProcess(self.nursery, self.memory.fds, environment, self.limits.start)
+        return WorkerProcess(self.nursery, self.memory.fds, self.variables, self.limits.start)
 
     def _watched(self) -> contextlib.AbstractContextManager[None]:
         """For calls of the judging process itself on the card."""

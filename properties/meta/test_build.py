@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernels import build, cache, toolchain
+from kernels import build, cache, folder, toolchain
 from kernels.build import Sources, load
 from kernels.cache import Entry
 from kernels.errors import BuildError
@@ -85,7 +85,7 @@ def write_program(path: Path, text: str) -> Path:
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of this test's own, under a path with a blank."""
     root = tmp_path / "a cache"
-    monkeypatch.setenv(cache.CACHE_VARIABLE, str(root))
+    monkeypatch.setenv(folder.VARIABLE, str(root))
     return root
 
 
@@ -295,10 +295,10 @@ def test_a_cache_that_cannot_be_written_is_named_with_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(folder.VARIABLE, str(tmp_path / "file"))
     message = failure(unbuilt_sources(tmp_path / "sources"))
     assert str(tmp_path / "file") in message
-    assert cache.CACHE_VARIABLE in message
+    assert folder.VARIABLE in message
     assert "\n" not in message
 
 
