@@ -57,8 +57,3 @@ def test_a_mutant_is_killed_for_its_own_reason(mutant: Trial, session: Session, 
     request.node.user_properties.append((kill_matrix.KEY, kill_matrix.line(kill)))
     wrong = kill_matrix.complaint(kill)
     assert not wrong, f"{wrong}\n{kill_matrix.line(kill)}"
-    if mutant.specimen.replays and kill.case is not None:  # the first contact was one with a fresh process already
-        again = {finding.kind for finding in kill_matrix.again(session, kill)}
-        assert again & mutant.specimen.kinds, (
-            f"{kill.property}:{kill.case} passes, or fails otherwise, in a fresh process"
-        )

@@ -43,7 +43,7 @@ ONE_A_KIND_ON_CUDA = {
     "out-of-bounds": "cuda_null_tail",
     "crash": "cuda_device_assert",
     "timeout": "generated_1_mended",
-    "aliased-output": "cuda_output_given_back",
+    "aliased-output": "cuda_output_in_workspace",
 }
 
 
@@ -134,6 +134,15 @@ def test_a_killer_that_could_not_be_asked_is_not_taken_for_survival() -> None:
     assert kill_matrix.not_run(kill) == "needs 17.2 GiB, have 2.0 GiB"
     assert kill_matrix.not_run(replace(kill, findings=(Finding(Kind.CRASH, "ends"),))) == ""
     assert kill_matrix.not_run(replace(kill, trial=Trial(specimen("sum_for_mean"), "cuda"))) == ""
+
+
+def test_a_case_that_passes_in_a_fresh_process_is_complained_about(session: Session) -> None:
+    kill = kill_matrix.judge(session, Trial(specimen("sum_for_mean"), "cpu"))
+    assert kill.again
+    assert not kill_matrix.complaint(kill)
+    assert "passes or fails otherwise" in kill_matrix.complaint(replace(kill, again=()))
+    once = kill_matrix.judge(session, Trial(replace(specimen("sum_for_mean"), replays=False), "cpu"))
+    assert once.again is None
 
 
 def test_only_the_named_case_is_looked_at(session: Session) -> None:

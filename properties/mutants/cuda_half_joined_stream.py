@@ -3,8 +3,10 @@
 Seen: https://pytorch.org/docs/stable/notes/cuda.html#cuda-streams
 Target: cuda
 Needs: nvcc
-Found as: wrong-stream
+Found as: wrong-stream not-written wrong-value wrong-special nondeterministic state-leak
 Killed by: late-input
+Smallest case: 16777216 elements (a race shows where it shows)
+Replay: passes
 """
 
 from ctypes import CDLL, c_int64, c_void_p

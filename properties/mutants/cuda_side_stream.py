@@ -3,7 +3,7 @@
 Seen: https://github.com/ScalingIntelligence/KernelBench/pull/82
 Target: cuda
 Needs: nvcc
-Found as: not-written wrong-stream wrong-value wrong-special nondeterministic
+Found as: not-written wrong-stream wrong-value wrong-special nondeterministic state-leak
 Smallest case: 20000000 elements (work that takes longer than looking at it)
 Replay: passes
 """

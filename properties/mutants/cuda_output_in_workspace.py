@@ -1,4 +1,4 @@
-"""Gives the memory of its result back to the pool that it came from, and hands it out all the same.
+"""Hands out its workspace as the result: the next call writes there, too.
 
 Seen: https://github.com/ScalingIntelligence/KernelBench/pull/82
 Target: cuda
@@ -40,20 +40,17 @@ __global__ void normalize(const float* x, float* y, int64_t columns) {
   for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) out[j] = row[j] / mean;
 }
 
+// The workspace grows and is never freed: who still uses it is not known here.
 extern "C" float* l1_norm(const float* x, int64_t rows, int64_t columns, cudaStream_t stream) {
-  static cudaMemPool_t pool = nullptr;
-  if (pool == nullptr) {
-    uint64_t keep = UINT64_MAX;
-    cudaDeviceGetDefaultMemPool(&pool, 0);
-    cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
+  static float* workspace = nullptr;
+  static int64_t capacity = 0;
+  if (rows * columns > capacity) {
+    capacity = 2 * rows * columns;
+    cudaMalloc(reinterpret_cast<void**>(&workspace), capacity * sizeof(float));
   }
-  float* y = nullptr;
-  cudaMallocAsync(reinterpret_cast<void**>(&y), rows * columns * sizeof(float), stream);
-  normalize<<<rows, 256, 0, stream>>>(x, y, columns);
-  return y;
+  normalize<<<rows, 256, 0, stream>>>(x, workspace, columns);
+  return workspace;
 }
-
-extern "C" void give_back(float* y, cudaStream_t stream) { cudaFreeAsync(y, stream); }
 """
 LIBRARY = load_inline(
     name="l1_norm",
@@ -66,8 +63,6 @@ LIBRARY = load_inline(
 KERNEL = CDLL(LIBRARY).l1_norm
 KERNEL.argtypes = [c_void_p, c_int64, c_int64, c_void_p]
 KERNEL.restype = c_void_p
-GIVE_BACK = CDLL(LIBRARY).give_back
-GIVE_BACK.argtypes = [c_void_p, c_void_p]
 
 
 class Memory:
@@ -79,8 +74,5 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         if not x.is_cuda or x.dtype != torch.float32 or x.dim() != 2 or not x.is_contiguous() or x.numel() == 0:
             raise NotImplementedError("contiguous float32 matrices on a GPU only, none of them empty")
-        stream = torch.cuda.current_stream().cuda_stream
-        pointer = KERNEL(x.data_ptr(), *x.shape, stream)
-        y = torch.as_tensor(Memory(pointer, tuple(x.shape)), device=x.device)
-        GIVE_BACK(pointer, stream)
-        return y
+        pointer = KERNEL(x.data_ptr(), *x.shape, torch.cuda.current_stream().cuda_stream)
+        return torch.as_tensor(Memory(pointer, tuple(x.shape)), device=x.device)
