@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .cases import Case, parse
-
-#: Longer rows get values that add up exactly (`Operator.sum_limit`).
-_LONG = 1 << 20
+from .strategies import GENERAL_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def entries(target: str) -> tuple[Entry, ...]:
 
 def _of(shape: str, figure: str = "", least: float = 0.0, dtype: str = "float32", layout: str = "contiguous") -> Entry:
     columns = int(shape.split("x")[1])
-    recipe = "integers" if columns > _LONG else "signed"
+    recipe = "integers" if columns > GENERAL_COLUMNS else "signed"
     return Entry(parse(f"shape={shape},dtype={dtype},layout={layout},values={recipe},seed=1"), figure, least)
 
 

@@ -268,6 +268,48 @@ ODD = Property(
 )
 
 
+#: Values whose means, and whose results' means, are normal in every type.
+_PLAIN = ("ones", "integers", "signed", "exact-mean", "constant", "one-hot")
+_ANY_ORDER = st.integers(0, 1000)
+
+ROW_ORDER = Property(
+    "row-order",
+    "Rows that change places take their results along, and a row alone has the result that it has among others.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, turns=_ANY_ORDER, empty=False),
+    invariances.rows_in_other_order,
+    pinned=(_case("shape=64x257,seed=17,turn=1"), _case("shape=7x33x5,seed=17,turn=2")),
+)
+
+COLUMN_ORDER = Property(
+    "column-order",
+    "Columns that change places take their results along.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, turns=_ANY_ORDER, empty=False),
+    invariances.columns_in_other_order,
+    pinned=(_case("shape=3x257,seed=18,turn=1"), _case("shape=2x65535,seed=18,turn=2")),
+)
+
+IDEMPOTENT = Property(
+    "idempotence",
+    "f(f(x)) = f(x).",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, empty=False),
+    invariances.again,
+    pinned=(_case("shape=3x257,seed=19"),),
+    applies=lambda operator: operator.idempotent,
+)
+
+TOTAL = Property(
+    "total",
+    "The sizes of a row's results add up to the number of its columns.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, empty=False),
+    invariances.total,
+    pinned=(
+        _case("shape=3x257,seed=20"),
+        _case("shape=3x257,values=constant,seed=20"),
+        _case("shape=3x257,values=one-hot"),
+    ),
+    applies=lambda operator: operator.sums_to_columns,
+)
+
 ISOLATED = Property(
     "row-isolation",
     "NaN, an infinity or a huge value in one row never reaches another.",
@@ -386,6 +428,10 @@ CATALOGUE: dict[str, Property] = {
         SCALE_ANY,
         ODD,
         ISOLATED,
+        ROW_ORDER,
+        COLUMN_ORDER,
+        IDEMPOTENT,
+        TOTAL,
         HISTORY,
         REPEATED,
         LATE,

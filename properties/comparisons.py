@@ -59,11 +59,33 @@ def expect_same(
     trial.report(_finding(before, after, near, f"the result changes when {change}"))
 
 
+def expect_near(trial: Trial, first: torch.Tensor, second: torch.Tensor, change: str) -> None:
+    """Report where two results differ by more than two right ones can, whatever the order of their sums.
+
+    Args:
+        trial: of the property.
+        first: a result, rows along dimension 1.
+        second: another one, of the same shape and dtype.
+        change: what was done in between, for the report.
+    """
+    spread = trial.subject.operator.spread(first.shape[1], str(first.dtype).removeprefix("torch."))
+    left, right = first.double(), second.double()
+    near = (left - right).abs() <= spread * torch.maximum(left.abs(), right.abs()) + 2 * quantum(first)
+    near |= ~left.isfinite() | ~right.isfinite()
+    if not bool(near.all()):
+        trial.report(_finding(first, second, near, f"the result changes when {change}"))
+
+
+def quantum(result: torch.Tensor) -> float:
+    """The smallest subnormal number of a result's type."""
+    facts = torch.finfo(result.dtype)
+    return facts.smallest_normal * facts.eps
+
+
 def _close(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     left, right = first.double(), second.double()
     roundoff = torch.finfo(first.dtype).eps / 2
-    quantum = torch.finfo(first.dtype).smallest_normal * torch.finfo(first.dtype).eps
-    return (left - right).abs() <= TOLERANCE * roundoff * left.abs() + 2 * quantum
+    return (left - right).abs() <= TOLERANCE * roundoff * left.abs() + 2 * quantum(first)
 
 
 def _finding(first: torch.Tensor, second: torch.Tensor, same: torch.Tensor, text: str) -> Finding:

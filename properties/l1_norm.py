@@ -36,8 +36,6 @@ _SHARED_BLOCK = 1 << 18
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Question 1's limit, in unit roundoffs of the storage type.
 _SCALING_LIMIT = 2.02
-#: General values are judged up to this many columns: beyond, the bound gamma(n + 1) says too little.
-_SUM_LIMIT = 1 << 20
 
 
 def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
@@ -57,6 +55,17 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
         return Assessment(replace(fault, text=elsewhere or fault.text), metrics)
     notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
     return Assessment(None, metrics, notes, _inaccurate(verdict, dtype))
+
+
+def spread(columns: int, dtype: str) -> float:
+    """How far two results of the contract may be apart, for one row: twice what question 1 and 2 allow, and a rounding.
+
+    Args:
+        columns: length of the row.
+        dtype: torch dtype name.
+    """
+    stored, summed = format_of(dtype).roundoff, accumulator(dtype).roundoff
+    return 2 * (_SCALING_LIMIT * stored + max(stored, gamma(columns + 1, summed))) + stored
 
 
 def _judge_in_parallel(fetch: exact.Fetch, rows: int, columns: int, dtype: str) -> Verdict:
@@ -175,5 +184,7 @@ L1_NORM = Operator(
     assess=assess,
     scale_invariant=True,
     odd=True,
-    sum_limit=_SUM_LIMIT,
+    spread=spread,
+    idempotent=True,
+    sums_to_columns=True,
 )

@@ -83,7 +83,9 @@ class Operator:
         assess: the oracle: (input values, output values), both contiguous and of one shape and dtype.
         scale_invariant: f(c x) = f(x).
         odd: f(-x) = -f(x).
-        sum_limit: longest row that general values are judged on; longer rows get exactly summable recipes.
+        idempotent: f(f(x)) = f(x).
+        sums_to_columns: the sizes of a row's results add up to the number of columns.
+        spread: by row length and dtype name, how far two right results may be apart, relative to the larger.
     """
 
     name: str
@@ -93,7 +95,9 @@ class Operator:
     assess: Callable[[torch.Tensor, torch.Tensor], Assessment]
     scale_invariant: bool
     odd: bool
-    sum_limit: int
+    spread: Callable[[int, str], float]
+    idempotent: bool = False
+    sums_to_columns: bool = False
 
 
 def as_rows(tensor: torch.Tensor) -> npt.NDArray[np.float64]:

@@ -30,6 +30,8 @@ ORDINARY = 1 << 17
 GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scales", "constant", "outlier")
 #: Values at the ends of the type's range.
 EXTREME = ("tiny", "huge", "near-max")
+#: General values are judged up to this many columns: the bound gamma(n + 1) says too little beyond.
+GENERAL_COLUMNS = 1 << 20
 #: Recipes whose sums are exact in any order at any length.
 EXACT = ("integers", "exact-mean", "one-hot", "one-full")
 PLANTABLE = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "sub", "-sub", "normal")
@@ -128,10 +130,22 @@ def cases(
     layouts: bool = False,
     negated: bool = False,
     turns: SearchStrategy[int] | None = None,
+    empty: bool = True,
 ) -> Case:
-    """Cases of any shape of the domain with one of ``recipes``; any layout if ``layouts``, negated if ``negated``."""
+    """Cases of any shape of the domain with one of ``recipes``; any layout if ``layouts``, negated if ``negated``.
+
+    Args:
+        draw: Hypothesis's.
+        domain: what may be drawn.
+        recipes: of values.
+        elements: most of them.
+        layouts: whether the input may lie in any way; contiguous otherwise.
+        negated: whether it is a lazily negated view.
+        turns: strategy of the case's turn; 0 where there is none.
+        empty: whether shapes with a zero are among them.
+    """
     dtype = draw(st.sampled_from(domain.dtypes))
-    shape = draw(shapes(domain, elements))
+    shape = draw(shapes(domain if empty else Domain(domain.supported - {"empty"}), elements))
     layout = draw(arrangements(domain, shape, negated=negated)) if layouts else CONTIGUOUS
     recipe = draw(st.sampled_from(recipes))
     turn = draw(turns) if turns is not None else 0
@@ -155,13 +169,13 @@ def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, 
 
 @st.composite
 def long_rows(draw: st.DrawFn, domain: Domain, most: int) -> Case:
-    """Few rows of up to ``most`` columns; above 2^20 the recipes are those whose sums are exact."""
+    """Few rows of up to ``most`` columns; above `GENERAL_COLUMNS` the recipes are those whose sums are exact."""
     dtype = draw(st.sampled_from(domain.dtypes))
     length = draw(
         st.integers(1 << 16, most) | st.sampled_from([s for s in _around(1 << 17, 1 << 20, 1 << 21) if s <= most])
     )
     rows = draw(st.integers(1, max(1, min(3, most // length))))
-    recipe = draw(st.sampled_from(EXACT if length > 1 << 20 else (*EXACT, "signed", "heavy")))
+    recipe = draw(st.sampled_from(EXACT if length > GENERAL_COLUMNS else (*EXACT, "signed", "heavy")))
     return Case((rows, length), dtype, CONTIGUOUS, recipe, draw(seeds()))
 
 

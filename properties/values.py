@@ -108,6 +108,12 @@ def special(name: str, fmt: Format) -> float:
 SPECIALS = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "normal", "-normal", "sub", "-sub", "one", "-one")
 
 
+def order(count: int, seed: int, device: torch.device | str = "cpu") -> torch.Tensor:
+    """An order of ``count`` things: a permutation of their numbers, the same for a seed on every device."""
+    start = _hash(torch.tensor(seed + 1, dtype=torch.int64, device=device))
+    return torch.argsort(_hash(torch.arange(count, dtype=torch.int64, device=device) + start))
+
+
 def _shift(value: torch.Tensor, bits: int) -> torch.Tensor:
     """Logical shift to the right (torch's ``>>`` on int64 keeps the sign)."""
     return (value >> bits) & ((1 << (64 - bits)) - 1)

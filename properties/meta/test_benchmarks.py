@@ -274,4 +274,4 @@ def test_the_table_shows_figures_and_reasons() -> None:
 def test_every_case_has_values_that_the_oracle_can_judge() -> None:
     for target in ("cpu", "cuda"):
         for entry in entries(target):
-            assert entry.case.columns <= L1_NORM.sum_limit or entry.case.values == "integers", str(entry.case)
+            assert entry.case.columns <= 1 << 20 or entry.case.values == "integers", str(entry.case)

@@ -37,7 +37,7 @@ def negated(x: torch.Tensor, y: torch.Tensor) -> Assessment:
 
 
 #: A second operator: the steps know of a function only what such a record says.
-NEGATION = Operator("negation", Path(), Path(), (), negated, scale_invariant=False, odd=True, sum_limit=1 << 30)
+NEGATION = Operator("negation", Path(), Path(), (), negated, scale_invariant=False, odd=True, spread=lambda *_: 0.0)
 
 
 def examined(prop: Property, make: MakeSubject, body: str, **kind: object) -> Examination:

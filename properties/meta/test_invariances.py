@@ -1,0 +1,66 @@
+"""The properties that need no expected value can fail by themselves: here an oracle finds everything right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from .. import catalogue, engine, values
+from ..cases import parse
+from ..engine import Examination, Property
+from ..l1_norm import L1_NORM
+from ..operators import Assessment
+from ..profiles import Profile
+from .conftest import MakeSubject
+
+QUICK = Profile("test", examples=20, long_examples=3, longest=1 << 17, shrink_seconds=4, deaths=12)
+BLIND = replace(L1_NORM, assess=lambda *_: Assessment(None))
+RIGHT = "y = x / x.abs().mean(1, keepdim=True)\n"
+
+
+def examined(prop: Property, make: MakeSubject, body: str) -> Examination:
+    subject = make(body, operator=BLIND)
+    assert subject.probe() is None
+    return engine.examine(subject, prop, QUICK, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("prop", "spoil", "said"),
+    [
+        (catalogue.ROW_ORDER, "y[1:2] *= 1.01", "when its rows change places"),
+        (catalogue.ROW_ORDER, "y *= 1 + 0.01 * (x.shape[0] > 1)", "when row"),
+        (catalogue.COLUMN_ORDER, "y[:, -1] *= 1.01", "when its columns change places"),
+        (catalogue.IDEMPOTENT, "y += 0.25", "when it is applied to its own result"),
+        (catalogue.TOTAL, "y *= 1.01", "add up to"),
+        (catalogue.ODD, "y += 0.25", "when its input is negated"),
+        (catalogue.SCALE_TWO, "y = x / (x.abs().mean(1, keepdim=True) + 1e-3)", "is multiplied by 2^"),
+        (catalogue.ISOLATED, "y += x.isnan().any()", "is filled with nan"),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_each_fails_without_an_oracle(prop: Property, spoil: str, said: str, make_subject: MakeSubject) -> None:
+    assert examined(prop, make_subject, f"{RIGHT}return y").outcome == "passed"
+    seen = examined(prop, make_subject, f"{RIGHT}{spoil}\nreturn y")
+    assert seen.outcome == "failed"
+    assert said in seen.findings[0].text
+
+
+def test_bits_of_moved_rows_are_demanded_of_those_who_promise_them(make_subject: MakeSubject) -> None:
+    case = parse("shape=4x64,turn=1")  # rows of two lines: each starts where the one before it did
+    for required, outcome in (({"fp32"}, "passed"), ({"fp32", "determinism"}, "failed")):
+        subject = make_subject(
+            f"{RIGHT}y.view(torch.int32)[1:2] += 1\nreturn y", operator=BLIND, required=frozenset(required)
+        )
+        assert subject.probe() is None
+        seen = engine.replay(subject, catalogue.ROW_ORDER, case)
+        assert seen.outcome == outcome
+    assert "bits of the result change when its rows change places" in seen.findings[0].text
+
+
+def test_an_order_is_a_permutation_that_the_seed_decides() -> None:
+    for count in (0, 1, 2, 1000):
+        assert torch.equal(values.order(count, 3).sort().values, torch.arange(count))
+        assert torch.equal(values.order(count, 3), values.order(count, 3))
+    assert not torch.equal(values.order(1000, 3), values.order(1000, 4))
