@@ -82,8 +82,8 @@ class DeviceSlot:
         self._whole = torch.empty(0, dtype=torch.uint8, device=self._device)
         if self._pointer:
             torch.cuda.synchronize(self._device)
-            with _context(self._device):
-                _check(_driver().cuMemFree_v2(ctypes.c_uint64(self._pointer)), "cuMemFree")
+            with context(self._device):
+                check(driver().cuMemFree_v2(ctypes.c_uint64(self._pointer)), "cuMemFree")
         self._pointer, self.capacity = 0, 0
 
     def _reserve(self, nbytes: int) -> int:
@@ -102,11 +102,11 @@ class DeviceSlot:
         if capacity > free:
             raise OutOfMemoryError(f"needs {needed / 2**30:.1f} GiB on the GPU, have {free / 2**30:.1f} GiB")
         pointer = ctypes.c_uint64()
-        with _context(self._device):
-            _check(_driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(capacity)), "cuMemAlloc")
+        with context(self._device):
+            check(driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(capacity)), "cuMemAlloc")
             self._pointer, self.capacity = pointer.value, capacity
             handle = (ctypes.c_char * _HANDLE_BYTES)()
-            _check(_driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
+            check(driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
         self.handle = bytes(handle).hex()
         self._whole = tensor_at(self._pointer, capacity, self._device)
 
@@ -121,9 +121,9 @@ class OpenedSlot:
         raw = bytes.fromhex(handle)
         opened = ctypes.c_uint64()
         holder = _IpcHandle.from_buffer_copy(raw)
-        with _context(self._device):
-            code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(opened), holder, _LAZY_PEER_ACCESS)
-            _check(code, "cuIpcOpenMemHandle")
+        with context(self._device):
+            code = driver().cuIpcOpenMemHandle_v2(ctypes.byref(opened), holder, _LAZY_PEER_ACCESS)
+            check(code, "cuIpcOpenMemHandle")
         self._pointer = opened.value
 
     def tensor(self, start: int, nbytes: int) -> torch.Tensor:
@@ -135,8 +135,8 @@ class OpenedSlot:
     def close(self) -> None:
         """Unmap; tensors over it must not be used any more."""
         torch.cuda.synchronize(self._device)
-        with _context(self._device):
-            _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(self._pointer)), "cuIpcCloseMemHandle")
+        with context(self._device):
+            check(driver().cuIpcCloseMemHandle(ctypes.c_uint64(self._pointer)), "cuIpcCloseMemHandle")
 
 
 class PinnedSlot:
@@ -152,11 +152,11 @@ class PinnedSlot:
         self._device = torch.device(device)
         self._host = GuardedMap(fd, capacity)
         address, mapped = ctypes.c_void_p(self._host.address), ctypes.c_uint64()
-        with _context(self._device):
-            code = _driver().cuMemHostRegister_v2(address, ctypes.c_size_t(capacity), _PORTABLE_AND_MAPPED)
-            _check(code, "cuMemHostRegister")
-            code = _driver().cuMemHostGetDevicePointer_v2(ctypes.byref(mapped), address, 0)
-            _check(code, "cuMemHostGetDevicePointer")
+        with context(self._device):
+            code = driver().cuMemHostRegister_v2(address, ctypes.c_size_t(capacity), _PORTABLE_AND_MAPPED)
+            check(code, "cuMemHostRegister")
+            code = driver().cuMemHostGetDevicePointer_v2(ctypes.byref(mapped), address, 0)
+            check(code, "cuMemHostGetDevicePointer")
         self._pointer = mapped.value
 
     def tensor(self, start: int, nbytes: int) -> torch.Tensor:
@@ -168,8 +168,8 @@ class PinnedSlot:
     def close(self) -> None:
         """Unpin and unmap; tensors over it must not be used any more."""
         torch.cuda.synchronize(self._device)
-        with _context(self._device):
-            _check(_driver().cuMemHostUnregister(ctypes.c_void_p(self._host.address)), "cuMemHostUnregister")
+        with context(self._device):
+            check(driver().cuMemHostUnregister(ctypes.c_void_p(self._host.address)), "cuMemHostUnregister")
         self._host.close()
 
 
@@ -198,7 +198,7 @@ def tensor_at(pointer: int, nbytes: int, device: torch.device) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def _context(device: torch.device) -> Iterator[None]:
+def context(device: torch.device) -> Iterator[None]:
     """Makes the device's context, which the driver's calls need, the current one; then the one before it again."""
     with torch.cuda.device(device):
         torch.zeros(1, device=device)
@@ -206,14 +206,21 @@ def _context(device: torch.device) -> Iterator[None]:
 
 
 @cache
-def _driver() -> ctypes.CDLL:
+def driver() -> ctypes.CDLL:
+    """The driver's own library; its calls return a number that `check` turns into words."""
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _check(code: int, call: str) -> None:
+def check(code: int, call: str) -> None:
+    """Raise where a call of the driver did not succeed.
+
+    Raises:
+        OutOfMemoryError: memory was short.
+        IpcError: anything else.
+    """
     if code == 0:
         return
     text = ctypes.c_char_p()
-    _driver().cuGetErrorString(code, ctypes.byref(text))
+    driver().cuGetErrorString(code, ctypes.byref(text))
     words = text.value.decode() if text.value else f"error {code}"
     raise OutOfMemoryError(f"{call}: {words}") if code == _OUT_OF_MEMORY else IpcError(f"{call}: {words}")

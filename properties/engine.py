@@ -263,10 +263,13 @@ class Search:
     def _unrepeated(self, case: Case) -> tuple[Finding, ...]:
         """What to say of a case that failed and passes in a fresh process."""
         first = self._failed[case][0]
+        if first.kind is Kind.WRONG_STREAM:  # a race: on a busy card the other stream may be late enough to be right
+            details = (*first.details, "it does not show in every run of this case: the streams race each other")
+            return (replace(first, details=details),)
         if first.kind not in DEADLY:
             trials = [run_case(self.subject, self.result.property, case) for _ in range(_REPEATS)]
             failed = [trial.findings[0] for trial in trials if trial.findings]
-            if len(failed) == _REPEATS:
+            if len(failed) == _REPEATS or (len(failed) == _REPEATS - 1 and not trials[0].findings):
                 text = f"right at the first call, wrong when called again: {failed[0].text}"
                 return (Finding(Kind.STATE_LEAK, text, failed[0].details),)
             if failed:

@@ -58,4 +58,5 @@ def on_second_gpu(trial: Trial, case: Case) -> None:
     if count < 2:
         raise NotRunError(f"needs a second GPU, have {count}")
     there = trial.elsewhere("cuda:1")
-    there.check(there.build(case))
+    # Written late, too: where GPUs reach each other's memory a kernel on the first one may well give the right result.
+    late(there, case)

@@ -66,7 +66,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         return Judgement((*damage, wrong))
     if damage:
         return Judgement(damage)
-    findings = [finding for finding in (_alias(seen.meta),) if finding]
+    findings = [finding for finding in (_alias(seen.meta), _pending(seen.meta)) if finding]
     notes = set()
     strides = _strides(given, seen.meta)
     if strides is not None:
@@ -149,6 +149,12 @@ def _not_a_result(given: Input, meta: OutputMeta, device: str) -> Finding | None
     if meta.current:
         return Finding(Kind.STATE_LEAK, f"leaves cuda:{meta.current} as the current device; it was cuda:0 before")
     return None
+
+
+def _pending(meta: OutputMeta) -> Finding | None:
+    if not meta.pending:
+        return None
+    return Finding(Kind.PENDING_ERROR, f"leaves an error of the GPU behind for the next operation: {meta.pending}")
 
 
 def _alias(meta: OutputMeta) -> Finding | None:

@@ -302,12 +302,28 @@ class Runner:
 
     def _start(self) -> WorkerProcess | WorkerInside:
         worker = self._process()
-        with self._watched():
-            goes_on = self.memory.share(lambda request: worker.ask(request, self.limits.start, "start"))
-        if not goes_on:
+        if not self.on_gpu:
+            return worker
+        try:
+            with self._watched():
+                goes_on = self.memory.share(lambda request: worker.ask(request, self.limits.start, "start"))
+            if not goes_on:
+                worker.close()
+                worker = self._process()
+            self._reach(worker, self.limits.start)
+        except WorkerDiedError as silent:
             worker.close()
-            worker = self._process()
+            self.gpu.lost(f"{self.candidate.name} was last called (of a fresh process: {silent.death.cause})")
+            self.gpu.insist()
         return worker
+
+    def _reach(self, worker: WorkerProcess | WorkerInside, seconds: float) -> None:
+        """Have a worker make its context, which takes seconds: no call is to pay for it.
+
+        Raises:
+            WorkerDiedError: it cannot.
+        """
+        worker.ask({"op": "reach", "place": None, "device": self.device}, seconds, "start")
 
     def _process(self) -> WorkerProcess | WorkerInside:
         if not self.isolated:
@@ -327,7 +343,7 @@ class Runner:
         worker = None
         try:
             worker = self._process()
-            worker.ask({"op": "reach", "place": None, "device": self.device}, ANSWER_SECONDS, "start")
+            self._reach(worker, ANSWER_SECONDS)
         except WorkerDiedError as silent:
             said = f"{dead.death.cause}; of a fresh process: {silent.death.cause}"
             self.gpu.lost(f"{self.candidate.name} was last called ({said})")

@@ -22,6 +22,7 @@ from .candidate_loading import CandidateError, find_model, load_module
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
 from .protocol import ErrorInfo, Message, OutputMeta, Place, View
+from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
 
 _copy = torch.Tensor.copy_
@@ -40,6 +41,7 @@ _empty_cache = torch.cuda.empty_cache
 _cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 _no_grad = torch.no_grad
 _clone = torch.Tensor.clone
+_fill = torch.Tensor.fill_
 _compile = torch.compile
 _sleep: Callable[[int], None] = torch.cuda._sleep
 _Stream = torch.cuda.Stream
@@ -69,6 +71,7 @@ class Session:
         self._kept: dict[str, object] = {}
         self._compile_mode = ""
         self._stopwatch: Stopwatch | None = None
+        self._shared: dict[str, SharedMemory] = {}
 
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
@@ -125,10 +128,12 @@ class Session:
             with side:
                 if on_gpu:
                     _poison(view.place)
+                    self._shared_memory(device).fill()
                 if request["late"] is not None:
                     self._produce_late(view.place, Place(**request["late"]))
                 result = self._model(tensor)
-                meta = describe_output(result, span, _current_device() if on_gpu else 0)
+                pending = _pending_error(device) if on_gpu else ""
+                meta = describe_output(result, span, _current_device() if on_gpu else 0, pending)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
                 if on_gpu:
@@ -150,6 +155,8 @@ class Session:
         view = protocol.view_from(request["view"])
         meta = describe_output(result, (0, 0))
         self._copy_out(result, meta, Place(**request["output"]), view)
+        if _cuda_in_use():
+            _synchronize(view.place.device)
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
 
     def _forget(self, _: Message) -> Message:
@@ -235,6 +242,12 @@ class Session:
             return GuardedMap(self._fds[place.slot], place.capacity)
         return PinnedSlot(self._fds[place.slot], place.capacity, place.device)
 
+    def _shared_memory(self, device: torch.device) -> SharedMemory:
+        name = str(device)
+        if name not in self._shared:
+            self._shared[name] = SharedMemory(device)
+        return self._shared[name]
+
     def _produce_late(self, place: Place, source: Place) -> None:
         """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
         with _device_guard(place.device):
@@ -283,6 +296,17 @@ def _poison(place: Place) -> None:
     del blocks
 
 
+def _pending_error(device: torch.device) -> str:
+    """The error that an operation of anybody's would now raise for a launch that failed before it, in words, or ""."""
+    try:
+        _fill(_empty(1, device=device), 0)
+    except RuntimeError as error:
+        if _device_lost(device):
+            raise
+        return str(error).splitlines()[0]
+    return ""
+
+
 def _device_lost(device: torch.device) -> bool:
     """Whether the context is beyond use: after an illegal access every call fails."""
     try:
@@ -293,23 +317,26 @@ def _device_lost(device: torch.device) -> bool:
     return False
 
 
-def describe_output(result: object, input_span: tuple[int, int], current: int = 0) -> OutputMeta:
+def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:
     """What a result looks like from outside; nothing of it is computed or copied.
 
     Args:
         result: what the candidate returned.
         input_span: addresses of the input's storage.
         current: number of the GPU that is current after the call.
+        pending: what a failed launch has left behind for the next operation to raise.
     """
     cls = type(result)
     name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
     if cls is _Tensor:
         name = "torch.Tensor"
     if not isinstance(result, _Tensor):
-        return OutputMeta(name, current=current)
+        return OutputMeta(name, current=current, pending=pending)
     shape, dtype = tuple(_size(result)), str(result.dtype).removeprefix("torch.")
     if result.layout is not torch.strided:
-        return OutputMeta(name, True, shape, dtype, str(result.device), layout=str(result.layout), current=current)
+        return OutputMeta(
+            name, True, shape, dtype, str(result.device), layout=str(result.layout), current=current, pending=pending
+        )
     span = (0, 0)
     if result.device.type in ("cpu", "cuda"):
         storage = _storage(result)
@@ -326,6 +353,7 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
         span,
         input_span,
         current,
+        pending,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -11,8 +13,10 @@ from ..engine import Property
 from ..findings import Kind
 from ..gpu import Gpu, GpuGoneError
 from ..memory import OutOfMemoryError
-from ..observation import Outcome
+from ..observation import Death, Outcome
+from ..process import WorkerDiedError, WorkerProcess
 from ..profiles import Profile
+from ..protocol import Message
 from ..slots import Slots
 from ..targets import machine
 from .conftest import MakeRunner, MakeSubject
@@ -52,20 +56,43 @@ def test_the_first_time_counts() -> None:
     assert gpu.gone.endswith("since a.py")
 
 
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """A card that answers so many fresh processes and no more; calls of a candidate die, for want of a real one."""
+    real = WorkerProcess.ask
+
+    def answers(times: int) -> None:
+        left = [times]
+
+        def ask(self: WorkerProcess, request: Message, timeout: float, during: str, patience: float = 0.0) -> Message:
+            if request["op"] != "reach":
+                return real(self, request, timeout, during, patience)
+            left[0] -= 1
+            if left[0] < 0:
+                raise WorkerDiedError(Death("no answer within 60 s", "start"), True)
+            return {"outcome": "reached", "byte": 1}
+
+        monkeypatch.setattr(WorkerProcess, "ask", ask)
+
+    return answers
+
+
 @no_card
-def test_a_fresh_process_is_asked_after_a_hang(make_runner: MakeRunner) -> None:
-    gpu = Gpu()
-    failure = make_runner(
-        RIGHT, head="import time\ntime.sleep(60)", call=0.3, build=0.3, slots=pinned(), gpu=gpu
-    ).load()
+def test_a_fresh_process_is_asked_after_a_hang(make_runner: MakeRunner, card: Callable[[int], None]) -> None:
+    card(1)
+    runner = make_runner(RIGHT, head="import time\ntime.sleep(60)", call=0.3, build=0.3, slots=pinned())
+    failure = runner.load()
     assert failure is not None
     assert failure.timed_out
-    assert "candidate_0.py was last called (no answer within" in gpu.gone
-    assert "of a fresh process: exit status 1" in gpu.gone
+    assert "candidate_0.py was last called (no answer within" in runner.gpu.gone
+    assert "of a fresh process: no answer within 60 s" in runner.gpu.gone
 
 
 @no_card
-def test_a_fresh_process_is_asked_after_three_deaths_in_a_row(make_runner: MakeRunner) -> None:
+def test_a_fresh_process_is_asked_after_three_deaths_in_a_row(
+    make_runner: MakeRunner, card: Callable[[int], None]
+) -> None:
+    card(3)
     runner = make_runner(RIGHT, slots=pinned())
     for _ in range(3):
         assert not runner.gpu.gone
@@ -73,6 +100,15 @@ def test_a_fresh_process_is_asked_after_three_deaths_in_a_row(make_runner: MakeR
     assert runner.gpu.gone
     with pytest.raises(GpuGoneError):
         runner.observe(GIVEN)
+
+
+@no_card
+def test_a_worker_that_cannot_reach_the_card_is_nobodys_crash(
+    make_runner: MakeRunner, card: Callable[[int], None]
+) -> None:
+    card(0)
+    with pytest.raises(GpuGoneError, match=r"candidate_0\.py was last called"):
+        make_runner(RIGHT, slots=pinned()).observe(GIVEN)
 
 
 def test_deaths_on_a_cpu_say_nothing_about_a_card(make_runner: MakeRunner) -> None:
@@ -83,7 +119,8 @@ def test_deaths_on_a_cpu_say_nothing_about_a_card(make_runner: MakeRunner) -> No
 
 
 @no_card
-def test_what_was_found_before_the_card_went_stands(make_subject: MakeSubject) -> None:
+def test_what_was_found_before_the_card_went_stands(make_subject: MakeSubject, card: Callable[[int], None]) -> None:
+    card(1)
     subject = make_subject(RIGHT, slots=pinned())
     subject.runner._deaths_in_a_row = 2
     seen = engine.examine(subject, catalogue.SHAPES, QUICK, seed=1)

@@ -56,6 +56,8 @@ def test_a_right_result_has_no_finding(line: str) -> None:
         ({"layout": "torch.sparse_coo"}, Kind.WRONG_TYPE, "layout torch.sparse_coo"),
         ({"shape": (5, 3)}, Kind.WRONG_SHAPE, "returns shape [5, 3], expected [3, 5]"),
         ({"dtype": "float64"}, Kind.WRONG_DTYPE, "returns float64, expected float32"),
+        ({"pending": "CUDA error: x"}, Kind.PENDING_ERROR, "leaves an error of the GPU behind"),
+        ({"current": 1}, Kind.STATE_LEAK, "leaves cuda:1 as the current device"),
         ({"device": "meta"}, Kind.WRONG_DEVICE, "returns a tensor on meta, expected cpu"),
         ({"storage": (1999, 2400)}, Kind.ALIASED_OUTPUT, "shares memory with the input"),
         ({"storage": (500, 1001)}, Kind.ALIASED_OUTPUT, "shares memory with the input"),

@@ -15,6 +15,7 @@ from ..findings import Kind
 from ..observation import Outcome
 from ..profiles import Profile
 from ..runner import Runner
+from ..shared_memory import SharedMemory
 from ..slots import Slots
 from ..targets import machine
 from ..trial import NotRunError, Trial
@@ -132,6 +133,19 @@ def test_a_stream_that_is_not_joined_is_found(body: str, late: str, stream: str,
     seen = examined(catalogue.STREAM, make_subject, body)
     assert seen.outcome == stream, seen.findings
     assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
+
+
+def test_an_error_that_is_left_behind_is_found(make_subject: MakeSubject) -> None:
+    leave = "torch.cuda.cudart().cudaHostRegister(0, 8, 0)"
+    seen = examined(catalogue.SHAPES, make_subject, f"y = x / x.abs().mean(1, keepdim=True)\n{leave}\nreturn y")
+    assert seen.findings[0].kind is Kind.PENDING_ERROR, seen.findings
+
+
+def test_shared_memory_is_filled() -> None:
+    memory = SharedMemory(torch.device("cuda:0"))
+    assert memory.works
+    memory.fill()
+    torch.cuda.synchronize()
 
 
 def test_what_is_wrong_anyway_is_not_blamed_on_a_stream(make_subject: MakeSubject) -> None:
