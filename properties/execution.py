@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import torch
 
-from .cases import Case
+from . import memcheck, strategies
+from .cases import Case, parse
+from .engine import Property
 from .findings import Finding, Kind
 from .trial import NotRunError, StopError, Trial
 
@@ -60,3 +62,43 @@ def on_second_gpu(trial: Trial, case: Case) -> None:
     there = trial.elsewhere("cuda:1")
     # Written late, too: where GPUs reach each other's memory a kernel on the first one may well give the right result.
     late(there, case)
+
+
+LATE = Property(
+    "late-input",
+    "The result is made of what the input holds once all work that is queued ahead of the call is done.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed", "row-scales"), layouts=True),
+    late,
+    # Large enough that a copy of a result which is still being made is caught at it.
+    pinned=(parse("shape=4x257,seed=14"), parse("shape=4096x4096,seed=14")),
+    targets=("cuda",),
+)
+
+STREAM = Property(
+    "stream",
+    "The work is done on the stream that is current.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed", "row-scales"), layouts=True),
+    late_on_side_stream,
+    pinned=(parse("shape=4x257,seed=14"), parse("shape=4096x4096,seed=14")),
+    targets=("cuda",),
+    promised="stream",
+)
+
+DEVICES = Property(
+    "devices",
+    "An input on the second GPU gives its result there, and leaves the first GPU current.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed"), layouts=True),
+    on_second_gpu,
+    pinned=(parse("shape=4x257,seed=15"), parse("shape=2x65535,seed=15"), parse("shape=0x128")),
+    targets=("cuda",),
+    promised="devices",
+)
+
+MEMCHECK = Property(
+    "memcheck",
+    "No byte outside the input and the result is read or written (compute-sanitizer).",
+    None,
+    memcheck.fenced,
+    pinned=(parse("shape=3x1023,seed=16"),),
+    targets=("cuda",),
+)

@@ -1,11 +1,12 @@
-"""What came before a call, and what comes after its result: how these properties are checked."""
+"""What came before a call must not matter, and what comes after must not change its result."""
 
 from __future__ import annotations
 
 import torch
 
-from . import comparisons, judge
-from .cases import Case
+from . import comparisons, judge, strategies
+from .cases import Case, parse
+from .engine import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .observation import Outcome
@@ -66,3 +67,27 @@ def repeated(trial: Trial, case: Case) -> None:
         if seen.output is not None and not bool(comparisons.same_bits(first, seen.output).all()):
             trial.verdict(given, seen)
             trial.report(Finding(Kind.NONDETERMINISTIC, "the same call on the same input gives other bits"))
+
+
+HISTORY = Property(
+    "history",
+    "New data at an old address give a new result, and earlier results stay right after later calls.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed", "row-scales"), elements=1 << 14, layouts=True),
+    history,
+    pinned=(parse("shape=4x257,seed=11,turn=150"), parse("shape=64x1024,seed=11")),
+)
+
+
+REPEATED = Property(
+    "determinism",
+    "The same call gives the same bits.",
+    lambda domain, _: strategies.cases(domain, ("signed", "heavy"), layouts=True),
+    repeated,
+    pinned=(
+        parse("shape=2000x1000,values=row-scales,seed=12"),
+        parse("shape=1x262144,values=heavy,seed=12"),
+        # Shared scratch reused too early by a block's next row: neighbours differ by powers of ten, and many try.
+        parse("shape=4000x1000,values=row-scales,seed=12,turn=20"),
+    ),
+    promised="determinism",
+)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from hypothesis import strategies as st
 
+from . import strategies
 from .cases import Case
+from .engine import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .layouts import Geometry
@@ -71,3 +74,15 @@ def _input(refusal: Refusal, case: Case, device: str) -> Input:
     strides = (1,) if refusal.one_dimensional else (shape[1], 1)
     geometry = Geometry(strides, 0, numel)
     return Input(refusal.dtype, shape, geometry, False, values, values.reshape(shape), refusal.requires_grad)
+
+
+ERRORS = Property(
+    "errors",
+    "What cannot be normalised is refused with the documented error, and the next call is right.",
+    lambda *_: st.builds(
+        lambda shape, turn: Case(shape, turn=turn), strategies.matrices(64), st.integers(0, len(REFUSALS) - 1)
+    ),
+    refuses,
+    pinned=tuple(Case((2, 3), turn=turn) for turn in range(len(REFUSALS))),
+    promised="errors",
+)

@@ -1,14 +1,17 @@
-"""What must not change the result, or changes it in a known way: how these properties are checked."""
+"""What must not change the result, or changes it in a known way: scale, sign, order, neighbours, the result itself."""
 
 from __future__ import annotations
 
 import torch
+from hypothesis import strategies as st
 
 from reference.formats import FORMATS
 
 from . import comparisons, strategies, values
-from .cases import Case
+from .cases import Case, parse
+from .engine import Property
 from .findings import Finding, Kind
+from .strategies import Domain
 from .trial import Trial
 
 #: A row's bits are promised where it starts at the same place in a line of this many bytes: kernels cut rows there.
@@ -97,3 +100,109 @@ def total(trial: Trial, case: Case) -> None:
         place = int(off.where(wrong, torch.zeros_like(off)).argmax())
         text = f"the sizes of a row add up to {float(sums.view(-1)[place]):.9g}, expected {case.columns} = columns"
         trial.report(Finding(Kind.WRONG_VALUE, f"{text} within {allowed:.2g}"))
+
+
+#: Powers of two that keep x, m, y and 1/m normal for the recipes used (float16's normal range is 2^-14 to 2^15).
+_TURNS = {"fp32": 90, "fp64": 90, "bf16": 90, "fp16": 2}
+
+SCALE_TWO = Property(
+    "scale-by-two",
+    "f(2^k x) = f(x), bit for bit.",
+    lambda domain, _: st.one_of(
+        [
+            strategies.cases(
+                Domain(domain.supported - _dtypes_but(dtype, domain)),
+                ("ones", "integers", "signed", "exact-mean", "constant"),
+                elements=1 << 14,
+                turns=st.integers(-most, most),
+            )
+            for dtype, most in _TURNS.items()
+            if dtype in domain.supported
+        ]
+    ),
+    scaled_by_two,
+    pinned=(parse("shape=3x257,seed=9,turn=-60"), parse("shape=3x257,seed=9,turn=60")),
+    applies=lambda operator: operator.scale_invariant,
+)
+
+
+def _dtypes_but(name: str, domain: Domain) -> frozenset[str]:
+    return frozenset({"fp32", "fp64", "bf16", "fp16"} & domain.supported) - {name}
+
+
+SCALE_ANY = Property(
+    "scale-by-any",
+    "f(c x) is right for factors c that are no powers of two.",
+    lambda domain, _: strategies.cases(
+        domain, ("integers", "signed", "heavy"), elements=1 << 14, turns=st.integers(0, len(FACTORS) - 1)
+    ),
+    scaled,
+    applies=lambda operator: operator.scale_invariant,
+)
+
+
+ODD = Property(
+    "odd",
+    "f(-x) = -f(x).",
+    lambda domain, _: strategies.cases(domain, (*strategies.GENERAL, *strategies.EXTREME), elements=1 << 14),
+    negated,
+    applies=lambda operator: operator.odd,
+)
+
+
+#: Values whose means, and whose results' means, are normal in every type.
+_PLAIN = ("ones", "integers", "signed", "exact-mean", "constant", "one-hot")
+_ANY_ORDER = st.integers(0, 1000)
+
+ROW_ORDER = Property(
+    "row-order",
+    "Rows that change places take their results along, and a row alone has the result that it has among others.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, turns=_ANY_ORDER, empty=False),
+    rows_in_other_order,
+    pinned=(parse("shape=64x257,seed=17,turn=1"), parse("shape=7x33x5,seed=17,turn=2")),
+)
+
+COLUMN_ORDER = Property(
+    "column-order",
+    "Columns that change places take their results along.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, turns=_ANY_ORDER, empty=False),
+    columns_in_other_order,
+    pinned=(parse("shape=3x257,seed=18,turn=1"), parse("shape=2x65535,seed=18,turn=2")),
+)
+
+IDEMPOTENT = Property(
+    "idempotence",
+    "f(f(x)) = f(x).",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, empty=False),
+    again,
+    pinned=(parse("shape=3x257,seed=19"),),
+    applies=lambda operator: operator.idempotent,
+)
+
+TOTAL = Property(
+    "total",
+    "The sizes of a row's results add up to the number of its columns.",
+    lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, empty=False),
+    total,
+    pinned=(
+        parse("shape=3x257,seed=20"),
+        parse("shape=3x257,values=constant,seed=20"),
+        parse("shape=3x257,values=one-hot"),
+    ),
+    applies=lambda operator: operator.sums_to_columns,
+)
+
+ISOLATED = Property(
+    "row-isolation",
+    "NaN, an infinity or a huge value in one row never reaches another.",
+    lambda domain, _: st.builds(
+        lambda shape, dtype, recipe, seed, turn: Case(shape, dtype, values=recipe, seed=seed, turn=turn),
+        strategies.matrices(1 << 14, least_rows=2),
+        st.sampled_from(domain.dtypes),
+        st.sampled_from(("ones", "integers", "signed", "tiny")),
+        strategies.seeds(),
+        st.integers(0, 10**6),
+    ),
+    isolated,
+    pinned=(parse("shape=3x257,seed=10,turn=10"), parse("shape=3x33,seed=10,turn=12")),
+)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from .. import catalogue, engine, inputs
+from .. import catalogue, contract, engine, inputs, invariances
 from ..cases import Case, parse
 from ..engine import Examination, Property, telling
 from ..findings import Finding, Kind
@@ -47,14 +47,14 @@ def examined(prop: Property, make: MakeSubject, body: str, **kind: object) -> Ex
 
 
 def test_a_property_that_holds_passes_and_counts(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.SHAPES, make_subject, RIGHT)
+    seen = examined(contract.SHAPES, make_subject, RIGHT)
     assert (seen.outcome, seen.findings, seen.case) == ("passed", (), None)
     assert seen.examples >= QUICK.examples
     assert {name.partition(",")[0] for name in seen.worst} >= {"scaling error / u", "mean error / limit"}
 
 
 def test_a_property_that_fails_is_reduced_to_the_edge(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.SHAPES, make_subject, f"if x.shape[1] > 48: x = x * 2 - x.abs()\n{RIGHT}")
+    seen = examined(contract.SHAPES, make_subject, f"if x.shape[1] > 48: x = x * 2 - x.abs()\n{RIGHT}")
     assert seen.outcome == "failed"
     assert seen.case is not None
     assert (seen.case.shape, str(seen.case.layout), seen.case.dtype) == ((1, 49), "contiguous", "float32")
@@ -62,7 +62,7 @@ def test_a_property_that_fails_is_reduced_to_the_edge(make_subject: MakeSubject)
 
 def test_a_crash_is_reduced_across_deaths(make_subject: MakeSubject) -> None:
     seen = examined(
-        catalogue.SHAPES, make_subject, f"import os\nif x.shape[0] and x.shape[1] >= 70: os.abort()\n{RIGHT}"
+        contract.SHAPES, make_subject, f"import os\nif x.shape[0] and x.shape[1] >= 70: os.abort()\n{RIGHT}"
     )
     assert seen.case is not None
     assert (seen.findings[0].kind, seen.case.shape) == (Kind.CRASH, (1, 70))
@@ -72,7 +72,7 @@ def test_a_hang_costs_no_more_than_the_budget(make_subject: MakeSubject) -> None
     subject = make_subject(f"while x.shape[1] >= 300: pass\n{RIGHT}", call=0.5)
     subject.probe()
     began = time.monotonic()
-    seen = engine.examine(subject, catalogue.SHAPES, replace(QUICK, shrink_seconds=2), seed=1)
+    seen = engine.examine(subject, contract.SHAPES, replace(QUICK, shrink_seconds=2), seed=1)
     assert seen.findings[0].kind is Kind.TIMEOUT
     assert time.monotonic() - began < 12, "2 s of search, a few calls of 0.5 s, and new workers"
 
@@ -81,27 +81,27 @@ def test_after_two_hung_properties_the_rest_run_one_small_case(make_subject: Mak
     subject = make_subject(RIGHT)
     subject.probe()
     subject.hung += ["shapes", "values"]
-    seen = engine.examine(subject, catalogue.LAYOUTS, QUICK, seed=1)
+    seen = engine.examine(subject, contract.LAYOUTS, QUICK, seed=1)
     assert (seen.outcome, seen.examples) == ("not-examined", 1)
     assert seen.reason == "the candidate hung under shapes and values; one small case was run"
 
 
 def test_what_fails_only_after_other_calls_is_called_so(make_subject: MakeSubject) -> None:
     body = "self.n = getattr(self, 'n', 0) + 1\nreturn x / x.abs().mean(1, keepdim=True) * (1 + (self.n > 40))"
-    finding = examined(catalogue.SHAPES, make_subject, body).findings[0]
+    finding = examined(contract.SHAPES, make_subject, body).findings[0]
     assert finding.kind is Kind.STATE_LEAK
     assert finding.text.startswith("fails only after other calls: ")
 
 
 def test_what_fails_at_times_is_called_so(make_subject: MakeSubject) -> None:
     body = "import random\nreturn x / x.abs().mean(1, keepdim=True) * (1 + (random.random() < 0.3))"
-    finding = examined(catalogue.SHAPES, make_subject, body).findings[0]
+    finding = examined(contract.SHAPES, make_subject, body).findings[0]
     assert finding.kind in (Kind.NONDETERMINISTIC, Kind.WRONG_VALUE)
 
 
 def test_a_read_past_the_end_is_told_from_a_crash(make_subject: MakeSubject) -> None:
     body = f"import ctypes\nctypes.string_at(x.data_ptr() + 4 * x.numel(), 64)\n{RIGHT}"
-    prop = replace(catalogue.SHAPES, pinned=(parse("shape=1x16"),))
+    prop = replace(contract.SHAPES, pinned=(parse("shape=1x16"),))
     subject = make_subject(body)
     subject.probe()
     seen = engine.examine(subject, prop, QUICK, seed=1)
@@ -110,19 +110,19 @@ def test_a_read_past_the_end_is_told_from_a_crash(make_subject: MakeSubject) -> 
 
 def test_what_is_only_promised_is_reported_unless_required(make_subject: MakeSubject) -> None:
     body = "return (x if not x.is_neg() else -x) / x.abs().mean(1, keepdim=True)"
-    assert examined(catalogue.NEGATED, make_subject, body).outcome == "reported"
+    assert examined(contract.NEGATED, make_subject, body).outcome == "reported"
     required = frozenset({"fp32", "negated"})
-    assert examined(catalogue.NEGATED, make_subject, body, required=required).outcome == "failed"
+    assert examined(contract.NEGATED, make_subject, body, required=required).outcome == "failed"
 
 
 def test_a_refusal_counts_as_unsupported_unless_it_is_compulsory(make_subject: MakeSubject) -> None:
     body = f"if x.shape[1] > 99: raise ValueError('too long')\n{RIGHT}"
-    seen = examined(catalogue.SHAPES, make_subject, body)
+    seen = examined(contract.SHAPES, make_subject, body)
     assert seen.findings[0].text.startswith("refuses an input that it must take (fp32): ValueError: too long")
     assert seen.outcome == "failed", "contiguous float32 matrices are compulsory"
     assert seen.findings[0].kind is Kind.UNSUPPORTED
     half = f"if x.dtype != torch.float32 and x.shape[1] > 40: raise ValueError('too long')\n{RIGHT}"
-    seen = examined(catalogue.SHAPES, make_subject, half)
+    seen = examined(contract.SHAPES, make_subject, half)
     assert (seen.outcome, seen.unsupported > 0) == ("passed", True)
 
 
@@ -130,10 +130,10 @@ def test_a_replay_runs_one_case_in_a_fresh_worker(make_subject: MakeSubject) -> 
     subject = make_subject("self.n = getattr(self, 'n', 0) + 1\nreturn x / x.abs().mean(1, keepdim=True) * self.n")
     subject.probe()
     case = parse("shape=2x5,seed=1")
-    assert engine.replay(subject, catalogue.SHAPES, case).outcome == "passed"
+    assert engine.replay(subject, contract.SHAPES, case).outcome == "passed"
     wrong = make_subject("return x")
     wrong.probe()
-    assert engine.replay(wrong, catalogue.SHAPES, case).case == case
+    assert engine.replay(wrong, contract.SHAPES, case).case == case
 
 
 def test_the_domain_is_found_by_asking(make_subject: MakeSubject) -> None:
@@ -180,24 +180,24 @@ def test_a_telling_case_is_larger_and_otherwise_alike(line: str) -> None:
 
 
 def test_findings_are_told_in_the_words_of_a_larger_case(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.SHAPES, make_subject, "return x / x.abs().sum(1, keepdim=True)")
+    seen = examined(contract.SHAPES, make_subject, "return x / x.abs().sum(1, keepdim=True)")
     assert seen.case is not None
     assert seen.case.numel <= 4
     assert "factor 301 = columns: the sum was used where the mean belongs" in seen.findings[0].text
 
 
 def test_another_operator_goes_the_same_way(make_subject: MakeSubject) -> None:
-    right = examined(catalogue.SHAPES, make_subject, "return -x", operator=NEGATION)
+    right = examined(contract.SHAPES, make_subject, "return -x", operator=NEGATION)
     assert (right.outcome, right.worst["wrong elements, fp32"].metric.value) == ("passed", 0.0)
-    assert examined(catalogue.ODD, make_subject, "return -x", operator=NEGATION).outcome == "passed"
-    wrong = examined(catalogue.LAYOUTS, make_subject, "return -x.abs()", operator=NEGATION)
+    assert examined(invariances.ODD, make_subject, "return -x", operator=NEGATION).outcome == "passed"
+    wrong = examined(contract.LAYOUTS, make_subject, "return -x.abs()", operator=NEGATION)
     assert (wrong.outcome, wrong.findings[0].kind) == ("failed", Kind.WRONG_VALUE)
     tail = "y = -x\nif x.dim() == 2 and x.shape[1] > 4: y[:, -1] = 0\nreturn y"
-    seen = examined(catalogue.SHAPES, make_subject, tail, operator=NEGATION)
+    seen = examined(contract.SHAPES, make_subject, tail, operator=NEGATION)
     assert "only the last column is wrong; zeros stand there" in seen.findings[0].text
     assert seen.case is not None
     assert seen.case.columns == 5
-    norm = examined(catalogue.SHAPES, make_subject, RIGHT, operator=NEGATION)
+    norm = examined(contract.SHAPES, make_subject, RIGHT, operator=NEGATION)
     assert norm.outcome == "failed"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from .. import catalogue, engine, inputs
+from .. import contract, engine, inputs
 from ..cases import parse
 from ..engine import Property
 from ..findings import Kind
@@ -123,7 +123,7 @@ def test_what_was_found_before_the_card_went_stands(make_subject: MakeSubject, c
     card(1)
     subject = make_subject(RIGHT, slots=pinned())
     subject.runner._deaths_in_a_row = 2
-    seen = engine.examine(subject, catalogue.SHAPES, QUICK, seed=1)
+    seen = engine.examine(subject, contract.SHAPES, QUICK, seed=1)
     assert (seen.outcome, seen.findings[0].kind) == ("failed", Kind.CRASH)
     assert "could not be run again" in seen.findings[0].details[-1]
 

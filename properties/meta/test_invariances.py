@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from .. import catalogue, engine, values
+from .. import engine, invariances, values
 from ..cases import parse
 from ..engine import Examination, Property
 from ..l1_norm import L1_NORM
@@ -29,14 +29,14 @@ def examined(prop: Property, make: MakeSubject, body: str) -> Examination:
 @pytest.mark.parametrize(
     ("prop", "spoil", "said"),
     [
-        (catalogue.ROW_ORDER, "y[1:2] *= 1.01", "when its rows change places"),
-        (catalogue.ROW_ORDER, "y *= 1 + 0.01 * (x.shape[0] > 1)", "when row"),
-        (catalogue.COLUMN_ORDER, "y[:, -1] *= 1.01", "when its columns change places"),
-        (catalogue.IDEMPOTENT, "y += 0.25", "when it is applied to its own result"),
-        (catalogue.TOTAL, "y *= 1.01", "add up to"),
-        (catalogue.ODD, "y += 0.25", "when its input is negated"),
-        (catalogue.SCALE_TWO, "y = x / (x.abs().mean(1, keepdim=True) + 1e-3)", "is multiplied by 2^"),
-        (catalogue.ISOLATED, "y += x.isnan().any()", "is filled with nan"),
+        (invariances.ROW_ORDER, "y[1:2] *= 1.01", "when its rows change places"),
+        (invariances.ROW_ORDER, "y *= 1 + 0.01 * (x.shape[0] > 1)", "when row"),
+        (invariances.COLUMN_ORDER, "y[:, -1] *= 1.01", "when its columns change places"),
+        (invariances.IDEMPOTENT, "y += 0.25", "when it is applied to its own result"),
+        (invariances.TOTAL, "y *= 1.01", "add up to"),
+        (invariances.ODD, "y += 0.25", "when its input is negated"),
+        (invariances.SCALE_TWO, "y = x / (x.abs().mean(1, keepdim=True) + 1e-3)", "is multiplied by 2^"),
+        (invariances.ISOLATED, "y += x.isnan().any()", "is filled with nan"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -54,7 +54,7 @@ def test_bits_of_moved_rows_are_demanded_of_those_who_promise_them(make_subject:
             f"{RIGHT}y.view(torch.int32)[1:2] += 1\nreturn y", operator=BLIND, required=frozenset(required)
         )
         assert subject.probe() is None
-        seen = engine.replay(subject, catalogue.ROW_ORDER, case)
+        seen = engine.replay(subject, invariances.ROW_ORDER, case)
         assert seen.outcome == outcome
     assert "bits of the result change when its rows change places" in seen.findings[0].text
 

@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from .. import catalogue, engine, inputs, slots
+from .. import contract, engine, execution, inputs, slots
 from ..cases import parse
 from ..device_memory import DeviceSlot, IpcError
 from ..engine import Examination, Property
@@ -71,13 +71,13 @@ def test_a_poisoned_context_dies_with_its_process(make_runner: MakeRunner) -> No
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["shared", "pinned"])
 def test_right_is_right_and_damage_is_seen_in_either_memory(pinned: bool, make_subject: MakeSubject) -> None:
-    assert examined(catalogue.LAYOUTS, make_subject, RIGHT, pinned).findings == ()
+    assert examined(contract.LAYOUTS, make_subject, RIGHT, pinned).findings == ()
     damaging = examined(
-        catalogue.SHAPES, make_subject, "x.div_(x.abs().mean(1, keepdim=True))\nreturn x.clone()", pinned
+        contract.SHAPES, make_subject, "x.div_(x.abs().mean(1, keepdim=True))\nreturn x.clone()", pinned
     )
     assert damaging.findings[0].kind is Kind.INPUT_MODIFIED
     outside = "x.as_strided((1,), (1,), x.storage_offset() - 1).fill_(0)\nreturn x / x.abs().mean(1, keepdim=True)"
-    around = examined(catalogue.LAYOUTS, make_subject, f"if x.storage_offset():\n    {outside}\n{RIGHT}", pinned)
+    around = examined(contract.LAYOUTS, make_subject, f"if x.storage_offset():\n    {outside}\n{RIGHT}", pinned)
     assert around.findings[0].kind is Kind.OUT_OF_BOUNDS
 
 
@@ -127,17 +127,17 @@ ON_THE_USUAL_STREAM = "s = torch.cuda.default_stream()\n"
     ids=["usual", "waits for all", "joined", "default stream", "hidden", "not before", "not after"],
 )
 def test_a_stream_that_is_not_joined_is_found(body: str, late: str, stream: str, make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.LATE, make_subject, body)
+    seen = examined(execution.LATE, make_subject, body)
     assert seen.outcome == late, seen.findings
     assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
-    seen = examined(catalogue.STREAM, make_subject, body)
+    seen = examined(execution.STREAM, make_subject, body)
     assert seen.outcome == stream, seen.findings
     assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
 
 
 def test_an_error_that_is_left_behind_is_found(make_subject: MakeSubject) -> None:
     leave = "torch.cuda.cudart().cudaHostRegister(0, 8, 0)"
-    seen = examined(catalogue.SHAPES, make_subject, f"y = x / x.abs().mean(1, keepdim=True)\n{leave}\nreturn y")
+    seen = examined(contract.SHAPES, make_subject, f"y = x / x.abs().mean(1, keepdim=True)\n{leave}\nreturn y")
     assert seen.findings[0].kind is Kind.PENDING_ERROR, seen.findings
 
 
@@ -149,24 +149,24 @@ def test_shared_memory_is_filled() -> None:
 
 
 def test_what_is_wrong_anyway_is_not_blamed_on_a_stream(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.LATE, make_subject, "return x / x.abs().sum(1, keepdim=True)")
+    seen = examined(execution.LATE, make_subject, "return x / x.abs().sum(1, keepdim=True)")
     assert seen.findings[0].kind is Kind.WRONG_VALUE
 
 
 def test_eager_touches_no_byte_outside(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.MEMCHECK, make_subject, RIGHT)
+    seen = examined(execution.MEMCHECK, make_subject, RIGHT)
     assert (seen.outcome, seen.not_run, seen.examples) == ("passed", {}, 1)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs a second GPU")
 def test_a_candidate_that_changes_the_current_device_is_told(make_subject: MakeSubject) -> None:
-    assert examined(catalogue.DEVICES, make_subject, RIGHT).outcome == "passed"
-    changed = examined(catalogue.DEVICES, make_subject, f"torch.cuda.set_device(x.device)\n{RIGHT}")
+    assert examined(execution.DEVICES, make_subject, RIGHT).outcome == "passed"
+    changed = examined(execution.DEVICES, make_subject, f"torch.cuda.set_device(x.device)\n{RIGHT}")
     assert (changed.outcome, changed.findings[0].kind) == ("reported", Kind.STATE_LEAK)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() > 1, reason="there is a second GPU")
 def test_a_missing_second_gpu_is_not_run_in_words(make_subject: MakeSubject) -> None:
-    seen = examined(catalogue.DEVICES, make_subject, RIGHT)
+    seen = examined(execution.DEVICES, make_subject, RIGHT)
     assert set(seen.not_run.values()) == {"needs a second GPU, have 1"}
     assert seen.examples == 0

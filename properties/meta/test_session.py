@@ -12,7 +12,7 @@ import pytest
 from ci import report as reader
 from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE
 
-from .. import catalogue, records, summary
+from .. import contract, invariances, records, summary
 from ..cases import parse
 from ..engine import Examination, Worst
 from ..findings import Finding, Kind
@@ -78,7 +78,7 @@ def test_every_option_has_an_environment_variable(here: Path) -> None:
         frozenset({"fp16", "strided"}),
     )
     assert (chosen.limits.call, chosen.cache, chosen.require_gpu) == (2.5, here / "builds", True)
-    assert chosen.case == (catalogue.ODD, parse("shape=2x3"))
+    assert chosen.case == (invariances.ODD, parse("shape=2x3"))
     assert chosen.report_json == here / "out.json"
 
 
@@ -122,7 +122,7 @@ def test_the_shipped_kernel_sits_on_every_target_and_others_on_one(here: Path) -
 def failing(kind: Kind = Kind.WRONG_VALUE, outcome: str = "failed") -> Examination:
     finding = Finding(kind, "values are wrong", ("row 0",))
     worst = {"mean error / limit, fp32": Worst(Metric(float("inf"), 1.0), parse("shape=1x2"))}
-    return Examination(catalogue.SHAPES, outcome, 5, 1, 0.5, (finding,), parse("shape=1x2"), worst, {"a note": 2})
+    return Examination(contract.SHAPES, outcome, 5, 1, 0.5, (finding,), parse("shape=1x2"), worst, {"a note": 2})
 
 
 def written(subject: Subject, *examinations: Examination, chosen: Options, passed: int = 1) -> Record:
@@ -135,7 +135,7 @@ def written(subject: Subject, *examinations: Examination, chosen: Options, passe
     return made
 
 
-PASSED = Examination(catalogue.ODD, "passed", 30)
+PASSED = Examination(invariances.ODD, "passed", 30)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ PASSED = Examination(catalogue.ODD, "passed", 30)
         ((failing(Kind.DOES_NOT_BUILD),), "does-not-build", REJECTED),
         ((failing(Kind.TIMEOUT),), "timeout", REJECTED),
         ((Examination(CONTACT, "not-examined", reason="needs a GPU"),), "not-judged", UNAVAILABLE),
-        ((PASSED, Examination(catalogue.HUGE, "not-examined", reason="cuda only")), "accepted", OK),
+        ((PASSED, Examination(contract.HUGE, "not-examined", reason="cuda only")), "accepted", OK),
     ],
 )
 def test_the_report_says_the_verdict_and_the_reader_reads_it(
@@ -242,7 +242,7 @@ def test_contact_says_why_a_candidate_cannot_be_judged(
     assert what["outcome"] == outcome
     assert words in (what["reason"] or what["findings"][0]["text"])
     assert (who["broken"] is not None, who["supported"]) == (True, [])
-    later = run.examine(seat, catalogue.SHAPES)[1]
+    later = run.examine(seat, contract.SHAPES)[1]
     assert (later["outcome"], later["examples"]) == ("not-examined", 0)
     run.close()
 

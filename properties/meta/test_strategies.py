@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import Phase, settings
 
-from .. import catalogue, inputs, values
+from .. import catalogue, contract, inputs, values
 from ..cases import DTYPES, FEATURES, Case, features
 from ..engine import Property
 from ..l1_norm import L1_NORM
@@ -50,7 +50,7 @@ def test_every_dtype_is_drawn(name: str) -> None:
 
 
 def test_every_size_class_is_drawn() -> None:
-    found = drawn(catalogue.SHAPES)
+    found = drawn(contract.SHAPES)
     lengths = [case.columns for case in found if case.numel]
     for low, high in ((1, 1), (2, 31), (32, 255), (256, 4096), (4097, ORDINARY)):
         assert any(low <= length <= high for length in lengths), f"no row of {low} to {high} columns"
@@ -69,12 +69,12 @@ def test_every_recipe_is_drawn() -> None:
     found = {case.values for prop in props for case in (*drawn(prop), *prop.pinned)}
     assert found == set(values.RECIPES)
     for dtype in DTYPES:
-        pinned = {case.values for case in catalogue.VALUES.pinned if case.dtype == dtype}
+        pinned = {case.values for case in contract.VALUES.pinned if case.dtype == dtype}
         assert pinned >= {"tiny", "huge", "near-max", "row-scales", "zeros", "zero-rows", "outlier"}
 
 
 def test_every_kind_of_layout_is_drawn() -> None:
-    found = [case.layout for case in drawn(catalogue.LAYOUTS)]
+    found = [case.layout for case in drawn(contract.LAYOUTS)]
     kinds: dict[str, Callable[[int], bool]] = {
         "offset": lambda i: found[i].offset > 0 and not found[i].strided,
         "pitch": lambda i: found[i].pitch > 0 and found[i].step == 1 and not found[i].order,
@@ -85,17 +85,17 @@ def test_every_kind_of_layout_is_drawn() -> None:
     for name, shown in kinds.items():
         assert sum(shown(i) for i in range(len(found))) >= 3, name
     assert not any(layout.negated for layout in found)
-    assert all(case.layout.negated for case in drawn(catalogue.NEGATED, 20))
+    assert all(case.layout.negated for case in drawn(contract.NEGATED, 20))
 
 
 def test_every_special_value_is_planted() -> None:
-    found = {plant.what for case in drawn(catalogue.SPECIALS) for plant in case.plants}
+    found = {plant.what for case in drawn(contract.SPECIALS) for plant in case.plants}
     assert found >= {"nan", "inf", "-inf", "-0", "max", "sub"}
 
 
 def test_long_rows_and_many_rows_are_what_they_are_called() -> None:
-    assert any(case.columns > 1 << 20 for case in drawn(catalogue.LONG_ROWS))
-    assert any(case.rows > 65536 for case in drawn(catalogue.MANY_ROWS))
+    assert any(case.columns > 1 << 20 for case in drawn(contract.LONG_ROWS))
+    assert any(case.rows > 65536 for case in drawn(contract.MANY_ROWS))
 
 
 @pytest.mark.parametrize("name", [name for name, prop in catalogue.CATALOGUE.items() if prop.cases is not None])
@@ -131,7 +131,7 @@ LAZY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("prop", [catalogue.SHAPES, catalogue.VALUES], ids=lambda prop: prop.name)
+@pytest.mark.parametrize("prop", [contract.SHAPES, contract.VALUES], ids=lambda prop: prop.name)
 def test_lazy_programs_are_wrong_on_what_is_drawn(prop: Property) -> None:
     """On one case in ten at least: of 25 examples of the quick profile one convicts, and mostly several do."""
     cases = [case for case in drawn(prop) if 0 < case.numel <= 1 << 12 and case.columns > 1]
