@@ -250,9 +250,10 @@ class Session:
 
     def _produce_late(self, place: Place, source: Place) -> None:
         """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
+        now, then = self._bytes(place), self._bytes(source)  # opening either may wait for all that is queued
         with _device_guard(place.device):
             _sleep(_LATE)
-        _copy(self._bytes(place), self._bytes(source))
+        _copy(now, then)
 
     def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:
         """Copy the values into a slot, if there are as many of the right type as were asked for."""
