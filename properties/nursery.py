@@ -28,8 +28,9 @@ from . import worker
 _MOST_FDS = 16
 #: prctl's number for "orphaned descendants become my children" (linux/prctl.h).
 _PR_SET_CHILD_SUBREAPER = 36
-#: Looks for orphans of orphans: a chain that goes on longer forks faster than it is killed.
-_MOST_GENERATIONS = 100
+#: Seconds to look for orphans, and theirs: a chain that goes on longer forks faster than it is killed, and what a
+#: hung GPU holds back ends later, if at all.
+_ORPHAN_SECONDS = 1.0
 #: Seconds between two looks at a child that is about to end.
 _POLL = 0.002
 
@@ -104,15 +105,19 @@ def _adopt_orphans() -> None:
 
 
 def _end_orphans(workers: set[int]) -> None:
-    """Kill and reap all children that are no workers; theirs become ours then, so look until there is none."""
-    for _ in range(_MOST_GENERATIONS):
-        orphans = [pid for pid in _children() if pid not in workers]
-        if not orphans:
-            return
+    """Kill and reap all children that are no workers; theirs become ours then, so look until there is none.
+
+    No single one is waited for: a process that the GPU's driver holds back may never end.
+    """
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    while orphans := [pid for pid in _children() if pid not in workers]:
         for pid in orphans:
             with contextlib.suppress(ProcessLookupError, PermissionError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+                os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_POLL)
 
 
 def _children() -> list[int]:

@@ -118,6 +118,9 @@ class Nursery:
             self._control.settimeout(seconds + 30)
             self._control.sendall(json.dumps({"wait": pid, "seconds": seconds}).encode())
             status = json.loads(self._control.recv(1 << 16) or b"{}").get("status")
+        except TimeoutError:
+            self.close_process()  # its late answer would be taken for that to the next request
+            return None
         except (OSError, ValueError):
             return None
         return status if isinstance(status, int) else None
@@ -135,6 +138,9 @@ class Nursery:
             self._control.settimeout(_DEATH_SECONDS)
             self._control.sendall(json.dumps({"ping": True}).encode())
             return bool(self._control.recv(1 << 16))
+        except TimeoutError:
+            self.close_process()  # as in `wait`
+            return False
         except OSError:
             return False
 
