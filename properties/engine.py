@@ -23,6 +23,7 @@ from hypothesis.strategies import SearchStrategy
 from .cases import DTYPE_FEATURES, Case, features
 from .findings import DEADLY, Finding, Kind
 from .gpu import GpuGoneError
+from .memory import OutOfMemoryError
 from .operators import Metric, Operator
 from .profiles import Profile, hypothesis_settings
 from .reduction import reduce, size
@@ -190,17 +191,9 @@ class Search:
             return result
         chosen = min(self._failed, key=size)
         if self._gone:
-            return self._conclude_without_gpu(chosen)
-        findings = self._confirm(chosen)
-        if not findings and chosen != self._first:
-            earlier, chosen = chosen, self._first
-            findings = self._confirm(chosen)
-            if not findings:
-                chosen = earlier
-        if findings:
-            chosen, findings = self._in_telling_words(chosen, findings)
+            findings = self._unconfirmed(chosen)
         else:
-            findings = self._unrepeated(chosen)
+            chosen, findings = self._confirmed(chosen)
         result.findings, result.case, result.outcome = findings, chosen, "failed"
         promised = result.property.promised
         told = _TOLD.get(promised, frozenset())
@@ -211,6 +204,15 @@ class Search:
         if self._deaths:
             self.subject.died.append(result.property.name)
         return result
+
+    def _confirmed(self, chosen: Case) -> tuple[Case, tuple[Finding, ...]]:
+        """The case to report and what stands of it, once it was run in a fresh worker."""
+        for case in dict.fromkeys((chosen, self._first)):
+            assert case is not None
+            findings = self._confirm(case)
+            if findings:
+                return self._in_telling_words(case, findings)
+        return chosen, self._unrepeated(chosen)
 
     @property
     def small_enough(self) -> bool:
@@ -234,13 +236,11 @@ class Search:
         runner = self.subject.runner
         return runner.gpu.gone if runner.on_gpu else ""
 
-    def _conclude_without_gpu(self, case: Case) -> Examination:
+    def _unconfirmed(self, case: Case) -> tuple[Finding, ...]:
         """The GPU went away: what was found before stands, and cannot be confirmed."""
         first, *others = self._failed[case]
         details = (*first.details, f"{self._gone}: this case could not be run again")
-        self.result.findings = (replace(first, details=details), *others)
-        self.result.case, self.result.outcome = case, "failed"
-        return self.result
+        return (replace(first, details=details), *others)
 
     def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Case, tuple[Finding, ...]]:
         """The findings in the words of a larger case that fails in the same way: one column tells no cause.
@@ -298,7 +298,7 @@ class Search:
         return trial
 
     def _confirm(self, case: Case) -> tuple[Finding, ...]:
-        self.subject.runner.renew()
+        self.subject.renew()
         trial = run_case(self.subject, self.result.property, case)
         if any(finding.kind is Kind.CRASH for finding in trial.findings):
             roomy = run_case(self.subject, self.result.property, case, slack=_SLACK)
@@ -322,10 +322,11 @@ def run_case(
     """Run and judge one case; findings stand in the trial, and counts go to ``result`` where one is given."""
     trial = Trial(subject, case, timeout, slack)
     try:
-        prop.check(trial, case)
+        with subject.runner.watched():
+            prop.check(trial, case)
     except StopError:
         pass
-    except (NotRunError, GpuGoneError) as error:
+    except (NotRunError, OutOfMemoryError, GpuGoneError) as error:
         if result is not None:
             result.not_run[str(case)] = str(error)
         return trial
@@ -362,6 +363,7 @@ def examine(
     else:
         _search(search, seed, database)
         search.conclude()
+        _admit(search.result)
         if search.result.outcome == "passed" and subject.runner.on_gpu and subject.runner.gpu.gone:
             search.result.outcome, search.result.reason = "not-examined", subject.runner.gpu.gone
     search.result.seconds = time.monotonic() - began
@@ -393,17 +395,24 @@ def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None
         return
 
 
+def _admit(result: Examination) -> None:
+    """Where no case could be run, nothing was examined."""
+    if result.not_run and not result.examples and not result.unsupported and not result.findings:
+        result.outcome, result.reason = "not-examined", next(iter(result.not_run.values()))
+
+
 def replay(subject: Subject, prop: Property, case: Case) -> Examination:
     """Run exactly one case, in a fresh worker."""
     search = Search(subject, prop, Profile("replay", 1, 1, 1, 0.0, 1))
     began = time.monotonic()
-    subject.runner.renew()
+    subject.renew()
     try:
         search.run(case)
     except RefutedError:
         search.conclude()
     search.result.seconds = time.monotonic() - began
-    if search.result.examples == 0 and not search.result.findings:
+    _admit(search.result)
+    if search.result.outcome == "passed" and not search.result.examples:
         search.result.outcome, search.result.reason = "not-examined", "the candidate does not support this case"
     return search.result
 

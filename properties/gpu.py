@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .device_memory import IpcError
 from .memory import OutOfMemoryError
 
 #: Seconds in which a fresh process must reach the card after a call that hung: the driver first ends the old kernel.
@@ -54,7 +55,7 @@ class Gpu:
         except torch.OutOfMemoryError as error:
             raise OutOfMemoryError(str(error).splitlines()[0]) from None
         except RuntimeError as error:
-            if "CUDA error" not in str(error):
+            if not isinstance(error, IpcError) and "CUDA error" not in str(error):
                 raise
             if "out of memory" in str(error):
                 raise OutOfMemoryError(str(error).splitlines()[0]) from None

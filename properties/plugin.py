@@ -210,7 +210,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def _gather(gathered: Gathered, who: Record, what: Record) -> None:
     gathered.records.append((who, what))
     where = f"{what['name']} of {who['name']} on {who['target']}"
-    gathered.not_run += [(f"{where}, {case}", why) for case, why in what["not_run"].items()]
+    if what["outcome"] != "not-examined":
+        gathered.not_run += [(f"{where}, {case}", why) for case, why in what["not_run"].items()]
     if what["outcome"] == "not-examined" and what["name"] != "contact" and who["broken"] is None:
         gathered.not_run.append((where, what["reason"]))
 

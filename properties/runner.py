@@ -19,7 +19,7 @@ import torch
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 
 from . import protocol, slots
-from .gpu import ANSWER_SECONDS, Gpu
+from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
 from .memory import MARGIN, MARGIN_BYTE, available_bytes
 from .observation import Damage, Death, Observation, Outcome
@@ -120,6 +120,7 @@ class Runner:
 
         Raises:
             GpuGoneError: the GPU does not answer any more.
+            OutOfMemoryError: its memory is used up before anything of the candidate has run.
         """
         if self._worker is not None:
             return None
@@ -190,7 +191,7 @@ class Runner:
         if failure is not None:
             outcome = Outcome.TIMED_OUT if failure.timed_out else Outcome.DIED
             return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
-        with self._watched():
+        with self.watched():
             now = given if before is None else before
             place = self.memory.put(slots.INPUT, now, slack)
             request = {
@@ -205,7 +206,7 @@ class Runner:
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
         if self.on_gpu and self.gpu.gone:
             return seen
-        with self._watched():
+        with self.watched():
             return replace(seen, damage=_damage(given, self.memory.window(place)))
 
     def collect(self, kept: str, given: Input) -> Observation:
@@ -213,7 +214,8 @@ class Runner:
         if self._worker is None:
             return Observation(Outcome.DIED, death=Death("an earlier call ended the process", "collect"))
         view = _view(given, self.memory.place(slots.INPUT, self.memory[slots.INPUT].capacity, given.nbytes))
-        place = self.memory.room(given)
+        with self.watched():
+            place = self.memory.room(given)
         request = {
             "op": "collect",
             "kept": kept,
@@ -251,7 +253,7 @@ class Runner:
         if self._worker is not None:
             with contextlib.suppress(WorkerDiedError):
                 self.ask({"op": "rest"}, self.limits.call)  # what its pool holds can be had, too
-        with self._watched():
+        with self.watched():
             torch.cuda.empty_cache()
             return torch.cuda.mem_get_info(self.device)[0] + self.memory.capacity
 
@@ -266,7 +268,8 @@ class Runner:
         self.renew()
         # A card that is gone gives nothing back: who asks it waits for ever.
         if not self.borrows and not (self.on_gpu and self.gpu.gone):
-            self.memory.close()
+            with contextlib.suppress(GpuGoneError), self.watched():
+                self.memory.close()
 
     @property
     def loaded(self) -> bool:
@@ -305,7 +308,7 @@ class Runner:
         if not self.on_gpu:
             return worker
         try:
-            with self._watched():
+            with self.watched():
                 goes_on = self.memory.share(lambda request: worker.ask(request, self.limits.start, "start"))
             if not goes_on:
                 worker.close()
@@ -315,6 +318,9 @@ class Runner:
             worker.close()
             self.gpu.lost(f"{self.candidate.name} was last called (of a fresh process: {silent.death.cause})")
             self.gpu.insist()
+        except BaseException:
+            worker.close()
+            raise
         return worker
 
     def _reach(self, worker: WorkerProcess | WorkerInside, seconds: float) -> None:
@@ -330,8 +336,8 @@ class Runner:
             return WorkerInside(self.memory.fds)
         return WorkerProcess(self.nursery, self.memory.fds, self.variables, self.limits.start)
 
-    def _watched(self) -> contextlib.AbstractContextManager[None]:
-        """For calls of the judging process itself on the card."""
+    def watched(self) -> contextlib.AbstractContextManager[None]:
+        """For calls of the judging process itself on the card; see `Gpu.watched`."""
         return self.gpu.watched(f"{self.candidate.name} was last called") if self.on_gpu else contextlib.nullcontext()
 
     def _died(self, dead: WorkerDiedError) -> None:
@@ -392,7 +398,7 @@ class Runner:
             raise WorkerDiedError(Death("wrote garbage where its reply belongs", request["op"]), False) from None
         output = None
         if request["output"] is not None and meta.shape == given.shape and meta.dtype == given.dtype:
-            with self._watched():
+            with self.watched():
                 raw = self.memory.found(Place(**request["output"]))
                 raw = raw if len(raw) >= _KEPT_APART else raw.clone()
             output = raw.view(given.logical.dtype).view(given.shape)

@@ -112,13 +112,15 @@ class Session:
         subject = self.subject(seat)
         gone = self.gpu.gone if seat.target == "cuda" else ""
         broken = Finding(Kind.NOT_RUN, gone) if gone else subject.probe()
+        misses = ""
         if broken is not None and self._wants_gpu(subject, broken):
-            broken = subject.broken = Finding(Kind.NOT_RUN, broken.text, broken.details)
+            broken, misses = Finding(Kind.NOT_RUN, broken.text, broken.details), "needs a GPU: "
+            subject.broken = broken
         result = Examination(CONTACT, examples=1)
         if broken is not None:
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:
-                result.outcome, result.reason = "not-examined", gone or f"needs a GPU: {broken.text}"
+                result.outcome, result.reason = "not-examined", f"{misses}{broken.text}"
         elif missing := sorted(self.subject(seat).required & set(FEATURES) & set(subject.unsupported)):
             words = [f"{name} ({subject.unsupported[name]})" for name in missing]
             text = f"does not support what it must: {'; '.join(words)}"

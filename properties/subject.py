@@ -14,6 +14,7 @@ from .cases import FEATURES, Case, features
 from .findings import Finding, Kind
 from .gpu import GpuGoneError
 from .layouts import Layout
+from .memory import OutOfMemoryError
 from .observation import Outcome
 from .operators import Operator
 from .runner import Limits, LoadFailure, Runner
@@ -96,6 +97,11 @@ class Subject:
             self._elsewhere[device] = replace(self, runner=runner)
         return self._elsewhere[device]
 
+    def renew(self) -> None:
+        """End its workers on every device, so that the next call meets a fresh one."""
+        for subject in (self, *self._elsewhere.values()):
+            subject.runner.renew()
+
     def close(self) -> None:
         """End all its workers."""
         for subject in (self, *self._elsewhere.values()):
@@ -110,18 +116,24 @@ class Subject:
         if not self._probed:
             self._probed = True
             try:
-                self.broken = self._first_contact()
-                if self.broken is None:
-                    self.supported = frozenset(
-                        {"fp32"} | {name for name, case in PROBES.items() if self._supports(name, case)}
-                    )
+                with self.runner.watched():
+                    self.broken = self._first_contact()
+                    if self.broken is None:
+                        self.supported = frozenset(
+                            {"fp32"} | {name for name, case in PROBES.items() if self._supports(name, case)}
+                        )
+            except OutOfMemoryError as short:
+                self.broken = Finding(Kind.NOT_RUN, f"what it supports could not be found out: {short}")
             except GpuGoneError as gone:
                 kind = Kind.TIMEOUT if self._hung else Kind.CRASH
                 self.broken = Finding(kind, f"what it supports could not be found out: {gone}")
         return self.broken
 
     def _first_contact(self) -> Finding | None:
-        failure = self.runner.load()
+        try:
+            failure = self.runner.load()
+        except GpuGoneError as gone:
+            return Finding(Kind.NOT_RUN, str(gone))  # before anything of this candidate has run
         if failure is not None:
             return load_finding(failure)
         seen = self.runner.observe(inputs.build(FIRST_PROBE, self.home), first=True)
