@@ -8,6 +8,7 @@ cases of awkward sizes go through one process together. The tool's report is all
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -31,6 +32,8 @@ from .trial import NotRunError, Trial
 _USUAL_PLACE = Path("/usr/local/cuda/bin/compute-sanitizer")
 #: Seconds for all cases together: a start under the tool takes 5 to 10, a call milliseconds.
 _SECONDS = 120.0
+#: Seconds to wait for its end: with a kernel under way, or on a card that hangs, the driver holds it back.
+_DEATH_SECONDS = 20.0
 _ERROR = re.compile(r"^=+ (Invalid \S+ (?:read|write|atomic)[^\n]*|Misaligned[^\n]*|Out-of-range[^\n]*)", re.MULTILINE)
 _TOOL_LINE = re.compile(r"^=+ ?")
 _SHOWN = 8
@@ -100,9 +103,10 @@ def _run(tool: str, subject: Subject, lines: list[str]) -> str:
         except subprocess.TimeoutExpired:
             raise NotRunError(f"compute-sanitizer took longer than {_SECONDS:g} s") from None
         finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)  # with what the candidate has left running
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_DEATH_SECONDS)
         log.seek(0)
         return log.read()
 

@@ -31,7 +31,7 @@ def call_all(what: Message, lines: list[str]) -> None:
     model = model.to(device) if isinstance(model, torch.nn.Module) else model
     for line in lines:
         given = inputs.build(parse(line))
-        sys.stdout.write(f"{CASE_MARK}{line}\n")
+        sys.stdout.write(f"\n{CASE_MARK}{line}\n")  # a candidate may have left its last line open
         sys.stdout.flush()
         storage = given.storage.to(device)
         tensor = storage.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
