@@ -99,7 +99,7 @@ def verify_parser() -> Parser:
         action="append",
         metavar="NAME,...",
         help="also require these of every candidate, as of the shipped kernel: fp16, bf16, fp64, offset, strided, "
-        "expanded, negated, nd, empty, accuracy, determinism, strides, errors, stream, devices",
+        "expanded, negated, nd, empty, accuracy, determinism, strides, errors, stream, devices, autograd, autocast",
     )
     how = parser.add_argument_group("how")
     how.add_argument(

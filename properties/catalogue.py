@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import contract, execution, histories, interface, invariances
+from . import contract, execution, frameworks, histories, interface, invariances
 from .engine import Property
 
 CATALOGUE: dict[str, Property] = {
@@ -32,6 +32,8 @@ CATALOGUE: dict[str, Property] = {
         execution.STREAM,
         execution.DEVICES,
         execution.MEMCHECK,
+        frameworks.AUTOGRAD,
+        frameworks.AUTOCAST,
         interface.ERRORS,
     )
 }

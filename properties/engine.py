@@ -119,6 +119,8 @@ class Examination:
 _TOLD = {
     "stream": frozenset({Kind.WRONG_STREAM}),
     "devices": frozenset(Kind),
+    "autograd": frozenset({Kind.WRONG_GRADIENT}),
+    "autocast": frozenset({Kind.WRONG_DTYPE, Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),
     "determinism": frozenset({Kind.NONDETERMINISTIC}),
     "errors": frozenset({Kind.WRONG_ERROR, Kind.ACCEPTED_INVALID_INPUT}),
     "negated": frozenset({Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),

@@ -16,6 +16,7 @@ from . import memcheck, strategies
 from .cases import Case, parse
 from .engine import Property
 from .findings import Finding, Kind
+from .manner import Manner
 from .trial import NotRunError, StopError, Trial
 
 
@@ -32,7 +33,7 @@ def late_on_side_stream(trial: Trial, case: Case) -> None:
 def _late(trial: Trial, case: Case, side: bool) -> None:
     before, given = trial.build(replace(case, seed=case.seed + 1)), trial.build(case)
     trial.check(before)  # what is loaded and allocated at a first call would wait for the card
-    seen = trial.observe(given, before=before, side=side)
+    seen = trial.observe(given, manner=Manner(before=before, side=side))
     try:
         trial.verdict(given, seen)
         return

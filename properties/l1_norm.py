@@ -34,6 +34,8 @@ _PARALLEL = 1 << 23
 #: Elements a block where threads share the work: larger than for one, so that Python's lock is rarely wanted.
 _SHARED_BLOCK = 1 << 18
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+#: Roundings of a term on its way back, each to the storage type: both quotients, the square, products, sums, a cast.
+_GRADIENT_ROUNDINGS = 16
 #: Question 1's limit, in unit roundoffs of the storage type.
 _SCALING_LIMIT = 2.02
 
@@ -66,6 +68,29 @@ def spread(columns: int, dtype: str) -> float:
     """
     stored, summed = format_of(dtype).roundoff, accumulator(dtype).roundoff
     return 2 * (_SCALING_LIMIT * stored + max(stored, gamma(columns + 1, summed))) + stored
+
+
+def gradient(x: torch.Tensor, inflow: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What flows back through y = x / m, m = mean(|x|) = S / n: g / m - sign(x) sum(g x) / (n m^2).
+
+    Args:
+        x: input [rows, columns, ...], no row of zeros.
+        inflow: g, of x's shape and dtype.
+
+    Returns:
+        Both of x's shape, as float64: the gradient, and how far a right one may be off: what sums of n terms in any
+        order and a few roundings of each factor to the storage type can add up to, term by term.
+    """
+    wide, g, columns = x.double(), inflow.double(), x.shape[1]
+    mean = wide.abs().mean(1, keepdim=True)
+    term = (g * wide).sum(1, keepdim=True) / (columns * mean**2)
+    size = (g * wide).abs().sum(1, keepdim=True) / (columns * mean**2)
+    dtype = str(x.dtype).removeprefix("torch.")
+    relative = _GRADIENT_ROUNDINGS * format_of(dtype).roundoff + 2 * gamma(columns + 1, accumulator(dtype).roundoff)
+    bound = relative * (g.abs() / mean + size) + format_of(dtype).quantum * _GRADIENT_ROUNDINGS
+    # Where the sum of (g / m) (x / m) leaves the storage type on its way, nothing can be expected.
+    overflows = size * columns >= format_of(dtype).largest / 4
+    return g / mean - wide.sign() * term, bound.where(~overflows, torch.inf)
 
 
 def _judge_in_parallel(fetch: exact.Fetch, rows: int, columns: int, dtype: str) -> Verdict:
@@ -185,6 +210,7 @@ L1_NORM = Operator(
     scale_invariant=True,
     odd=True,
     spread=spread,
+    gradient=gradient,
     idempotent=True,
     sums_to_columns=True,
 )

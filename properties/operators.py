@@ -83,6 +83,7 @@ class Operator:
         assess: the oracle: (input values, output values), both contiguous and of one shape and dtype.
         scale_invariant: f(c x) = f(x).
         odd: f(-x) = -f(x).
+        gradient: of (input, what flows into the result): what flows back, as float64, and how far it may be off.
         idempotent: f(f(x)) = f(x).
         sums_to_columns: the sizes of a row's results add up to the number of columns.
         spread: by row length and dtype name, how far two right results may be apart, relative to the larger.
@@ -96,6 +97,7 @@ class Operator:
     scale_invariant: bool
     odd: bool
     spread: Callable[[int, str], float]
+    gradient: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]] | None = None
     idempotent: bool = False
     sums_to_columns: bool = False
 

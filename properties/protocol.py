@@ -59,6 +59,7 @@ class OutputMeta:
         storage: addresses of its storage's first byte and of the byte behind its last.
         input: the same for the input's storage, so that an overlap can be seen.
         current: number of the GPU that is current after the call; 0 before every call.
+        flows: whether the result itself asked for a gradient, before it was replaced by what flows back.
         pending: what a failed launch has left behind for the next operation to raise; "" for nothing.
     """
 
@@ -74,6 +75,7 @@ class OutputMeta:
     input: tuple[int, int] = (0, 0)
     current: int = 0
     pending: str = ""
+    flows: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from kernels.folder import VARIABLE as CACHE_VARIABLE
 from . import protocol, slots
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
+from .manner import PLAIN, Manner
 from .memory import MARGIN, MARGIN_BYTE, available_bytes
 from .observation import Damage, Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
@@ -169,8 +170,7 @@ class Runner:
         keep: str = "",
         slack: int = 0,
         first: bool = False,
-        before: Input | None = None,
-        side: bool = False,
+        manner: Manner = PLAIN,
     ) -> Observation:
         """Call the candidate on one input.
 
@@ -180,9 +180,7 @@ class Runner:
             keep: a name under which the worker keeps the result for `collect`; the values are then not copied out.
             slack: bytes between the input's end and the page that nothing may touch.
             first: whether this is a first call of a kind, which may compile.
-            before: on a GPU, what the input's memory holds when the call is made: work that is queued ahead of it on
-                the same stream writes ``given`` there some time later.
-            side: on a GPU, whether another stream than the usual one is current.
+            manner: how it is called.
 
         Raises:
             GpuGoneError: the GPU does not answer any more.
@@ -192,15 +190,17 @@ class Runner:
             outcome = Outcome.TIMED_OUT if failure.timed_out else Outcome.DIED
             return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
         with self.watched():
-            now = given if before is None else before
-            place = self.memory.put(slots.INPUT, now, slack)
+            now = given if manner.before is None else manner.before
+            place = self.memory.put(slots.INPUT, now.storage, slack)
             request = {
                 "op": "call",
                 "view": protocol.to_message(_view(given, place)),
                 "keep": keep,
                 "output": None if keep else protocol.to_message(self.memory.room(given)),
-                "late": None if before is None else protocol.to_message(self.memory.put(slots.LATE, given)),
-                "side": side,
+                "side": manner.side,
+                "autocast": manner.autocast,
+                "late": None if manner.before is None else self._aside(given.storage),
+                "inflow": None if manner.inflow is None else self._aside(manner.inflow),
             }
         seconds = self.limits.first if first else timeout or self.limits.call
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
@@ -371,6 +371,10 @@ class Runner:
             for stale in folder.glob("*/lock"):
                 stale.unlink(missing_ok=True)
             yield
+
+    def _aside(self, storage: torch.Tensor) -> Message:
+        """Where something lies that the worker needs beside the input."""
+        return protocol.to_message(self.memory.put(slots.ASIDE, storage))
 
     def _ask(self, request: Message, timeout: float, given: Input, patience: float = 0.0) -> Observation:
         assert self._worker is not None

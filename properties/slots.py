@@ -1,4 +1,4 @@
-"""The slots of a runner: where its inputs, its results and late inputs lie, and how a worker comes to see them.
+"""The slots of a runner: where inputs, results and what a call needs beside them lie, and how a worker sees them.
 
 On a CPU a slot is a file that both processes map (`memory`). On a GPU it is device memory that the worker opens
 (`device_memory`); where the driver does not share device memory between processes, it is the file again, which the
@@ -19,7 +19,7 @@ from .protocol import Message, Place
 
 #: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
 POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
-INPUT, OUTPUT, LATE = range(3)
+INPUT, OUTPUT, ASIDE = range(3)
 
 
 class Slots:
@@ -41,11 +41,11 @@ class Slots:
         self.unshared = "as asked for" if pinned and device != "cpu" else ""
         self._known = device == "cpu" or pinned
         self._all: list[Slot | DeviceSlot] = [
-            Slot() if self._known else DeviceSlot(device) for _ in (INPUT, OUTPUT, LATE)
+            Slot() if self._known else DeviceSlot(device) for _ in (INPUT, OUTPUT, ASIDE)
         ]
 
     def __getitem__(self, number: int) -> Slot | DeviceSlot:
-        """One of them: INPUT, OUTPUT or LATE."""
+        """One of them: INPUT, OUTPUT or ASIDE."""
         return self._all[number]
 
     @property
@@ -68,9 +68,10 @@ class Slots:
         slot = self._all[number]
         return Place(number, slot.capacity, start, nbytes, self.device, slot.handle)
 
-    def put(self, number: int, given: Input, slack: int = 0) -> Place:
-        """Copy an input's storage flush with the end of a slot; see `memory.Slot.place`."""
-        return self.place(number, self._all[number].place(given.storage, slack), given.nbytes)
+    def put(self, number: int, storage: torch.Tensor, slack: int = 0) -> Place:
+        """Copy a 1-D storage flush with the end of a slot; see `memory.Slot.place`."""
+        nbytes = storage.numel() * storage.element_size()
+        return self.place(number, self._all[number].place(storage, slack), nbytes)
 
     def window(self, place: Place) -> torch.Tensor:
         """The bytes of a place with what surrounds it, as the judging process sees them."""

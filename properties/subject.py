@@ -22,7 +22,7 @@ from .slots import Slots
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.
-PROMISES = ("accuracy", "determinism", "strides", "errors", "stream", "devices")
+PROMISES = ("accuracy", "determinism", "strides", "errors", "stream", "devices", "autograd", "autocast")
 REQUIRABLE = (*FEATURES, *PROMISES)
 #: Without these no candidate is accepted.
 COMPULSORY = frozenset({"fp32"})

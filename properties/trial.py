@@ -10,6 +10,7 @@ from . import inputs, judge
 from .cases import Case
 from .findings import DEADLY, Finding
 from .inputs import Input
+from .manner import PLAIN, Manner
 from .memory import OutOfMemoryError
 from .observation import Observation
 from .operators import Metric
@@ -95,7 +96,7 @@ class Trial:
         assert seen.output is not None
         return seen.output
 
-    def observe(self, given: Input, keep: str = "", *, before: Input | None = None, side: bool = False) -> Observation:
+    def observe(self, given: Input, keep: str = "", *, manner: Manner = PLAIN) -> Observation:
         """Call the candidate as `Runner.observe` does; nothing is judged.
 
         Raises:
@@ -104,7 +105,7 @@ class Trial:
         """
         runner = self.subject.runner
         try:
-            seen = runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, before=before, side=side)
+            seen = runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, manner=manner)
         except (OutOfMemoryError, torch.OutOfMemoryError) as error:
             raise NotRunError(str(error).splitlines()[0]) from None
         if (

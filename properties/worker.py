@@ -9,6 +9,7 @@ verdict lives here.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import traceback
 from collections.abc import Callable
@@ -47,6 +48,10 @@ _sleep: Callable[[int], None] = torch.cuda._sleep
 _Stream = torch.cuda.Stream
 _on_stream = torch.cuda.stream
 _device_guard = torch.cuda.device
+_replace = dataclasses.replace
+_autocast = torch.autocast
+_bfloat16 = torch.bfloat16
+_grad = torch.autograd.grad
 _current_device: Callable[[], int] = torch.cuda.current_device
 
 #: What memory holds that was handed out and never written: glibc fills it so (`process.PERTURB`), `_poison` on a GPU.
@@ -124,16 +129,22 @@ class Session:
         device = tensor.device
         on_gpu = device.type == "cuda"
         side = _on_stream(_Stream(device)) if request["side"] else contextlib.nullcontext()
+        narrow = _autocast(device.type, _bfloat16) if request["autocast"] else contextlib.nullcontext()
         try:
-            with side:
+            with side, narrow:
                 if on_gpu:
                     _poison(view.place)
                     self._shared_memory(device).fill()
                 if request["late"] is not None:
                     self._produce_late(view.place, Place(**request["late"]))
                 result = self._model(tensor)
+                flows = False
+                if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
+                    flows = True
+                    result = self._gradient(result, tensor, Place(**request["inflow"]), view)
                 pending = _pending_error(device) if on_gpu else ""
                 meta = describe_output(result, span, _current_device() if on_gpu else 0, pending)
+                meta = _replace(meta, flows=flows)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
                 if on_gpu:
@@ -254,6 +265,12 @@ class Session:
         with _device_guard(place.device):
             _sleep(_LATE)
         _copy(now, then)
+
+    def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, view: View) -> object:
+        """What flows back to the input when the bytes of a place are what flows into the result."""
+        flows_in = _as_strided(_view_dtype(self._bytes(place), result.dtype), view.shape, _rows(view.shape))
+        (flows_back,) = _grad((result,), (given,), (flows_in,))
+        return flows_back
 
     def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:
         """Copy the values into a slot, if there are as many of the right type as were asked for."""

@@ -1,0 +1,85 @@
+"""What PyTorch does around a call: gradients and autocast. Right, or an error; never silently wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import inputs, strategies
+from .cases import Case, parse
+from .engine import Property
+from .findings import Finding, Kind
+from .manner import Manner
+from .observation import Outcome
+from .trial import StopError, Trial
+
+
+def differentiated(trial: Trial, case: Case) -> None:
+    """The input asks for a gradient: the right one flows back, or an error says that none does."""
+    backwards = trial.subject.operator.gradient
+    assert backwards is not None, "the property does not apply without"
+    given = replace(trial.build(case), requires_grad=True)
+    inflow = inputs.case_values(replace(case, values="signed", seed=case.seed + 1), trial.subject.home)
+    seen = trial.observe(given, manner=Manner(inflow=inflow.reshape(-1)))
+    if seen.outcome is Outcome.RAISED and not seen.damage:
+        return
+    if seen.outcome is not Outcome.RETURNED or seen.meta is None or seen.damage:
+        trial.verdict(given, seen)
+        return
+    if not seen.meta.flows:
+        text = "the result is detached: the input asked for a gradient, none flows back, and nobody is told"
+        trial.report(Finding(Kind.WRONG_GRADIENT, text))
+    if seen.output is None:
+        text = f"what flows back is {seen.meta.type} of {seen.meta.dtype} {list(seen.meta.shape)}, expected the input's"
+        trial.report(Finding(Kind.WRONG_GRADIENT, text))
+        return
+    expected, bound = backwards(given.logical, inflow)
+    off = (seen.output.double() - expected).abs()
+    wrong = ~(off <= bound) & bound.isfinite()  # a row of zeros has no gradient
+    if bool(wrong.any()):
+        places = wrong.nonzero()[:5].tolist()
+        lines = tuple(
+            f"at {place}: {float(seen.output[tuple(place)]):.9g} flows back, expected "
+            f"{float(expected[tuple(place)]):.9g} within {float(bound[tuple(place)]):.2g}"
+            for place in places
+        )
+        text = f"the gradient is wrong in {int(wrong.sum())} of {wrong.numel()} elements"
+        trial.report(Finding(Kind.WRONG_GRADIENT, text, lines))
+
+
+def under_autocast(trial: Trial, case: Case) -> None:
+    """Inside autocast the result has the dtype and the values that it has outside."""
+    given = trial.build(case)
+    trial.check(given)
+    seen = trial.observe(given, manner=Manner(autocast=True))
+    if seen.outcome is Outcome.RAISED and not seen.damage:
+        return
+    try:
+        trial.verdict(given, seen)
+    except StopError:
+        trial.findings[:] = [
+            replace(finding, text=f"inside torch.autocast: {finding.text}") for finding in trial.findings
+        ]
+        raise
+
+
+#: Recipes that make no row of zeros.
+_NONZERO = ("ones", "signed", "positive", "constant")
+
+AUTOGRAD = Property(
+    "autograd",
+    "An input that asks for a gradient gets the right one, or an error: never a detached result.",
+    lambda domain, _: strategies.cases(domain, _NONZERO, elements=1 << 14, layouts=True, empty=False),
+    differentiated,
+    pinned=(parse("shape=3x257,seed=21"), parse("shape=2x5x3,seed=21")),
+    promised="autograd",
+    applies=lambda operator: operator.gradient is not None,
+)
+
+AUTOCAST = Property(
+    "autocast",
+    "Inside torch.autocast the result is what it is outside, or there is an error.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed"), elements=1 << 14, layouts=True),
+    under_autocast,
+    pinned=(parse("shape=3x257,seed=22"), parse("shape=3x257,dtype=float16,seed=22")),
+    promised="autocast",
+)

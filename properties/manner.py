@@ -1,0 +1,31 @@
+"""How a call is made, beside on what: plainly, or as a framework or a busy GPU makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .inputs import Input
+
+
+@dataclass(frozen=True)
+class Manner:
+    """One manner of calling.
+
+    Attributes:
+        before: on a GPU, what the input's memory holds when the call is made: work that is queued ahead of it on the
+            same stream writes the input there some time later.
+        side: on a GPU, whether another stream than the usual one is current.
+        autocast: whether the call is made inside `torch.autocast` (to bfloat16).
+        inflow: what flows into the result when gradients are taken, 1-D, an element for each of the input's: what is
+            then seen in the result's place is what flows back to the input. The input must ask for a gradient.
+    """
+
+    before: Input | None = None
+    side: bool = False
+    autocast: bool = False
+    inflow: torch.Tensor | None = None
+
+
+PLAIN = Manner()

@@ -1,0 +1,7 @@
+"""What PyTorch does around a call must not be broken in silence."""
+
+from . import frameworks
+from .testing import holds
+
+test_a_gradient_is_right_or_refused = holds(frameworks.AUTOGRAD)
+test_autocast_changes_nothing = holds(frameworks.AUTOCAST)
