@@ -29,7 +29,9 @@ def history(trial: Trial, case: Case) -> None:
     if early.outcome is not Outcome.RETURNED:
         trial.verdict(first, early)
     for _ in range(max(_LATER_CALLS, case.turn) - 1):
-        trial.observe(second)
+        seen = trial.observe(second)
+        if seen.outcome is not Outcome.RETURNED:
+            trial.verdict(second, seen)
     late = trial.observe(second)
     try:
         trial.verdict(second, late)

@@ -51,7 +51,7 @@ def available_bytes() -> int | None:
 class Slot:
     """The judging process's side of one slot.
 
-    The file only grows. ``generation`` changes with its size, which tells a worker to map it anew.
+    The file only grows; a worker that is told of another capacity maps it anew.
     """
 
     handle = ""

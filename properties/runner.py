@@ -22,7 +22,7 @@ from . import protocol, slots
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
 from .manner import PLAIN, Manner
-from .memory import MARGIN, MARGIN_BYTE, available_bytes
+from .memory import MARGIN, MARGIN_BYTE, OutOfMemoryError, available_bytes
 from .observation import Damage, Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import Message, Place, View
@@ -304,7 +304,7 @@ class Runner:
         return {"TORCH_EXTENSIONS_DIR": str(self.build_folder()), CACHE_VARIABLE: str(self.cache)}
 
     def _start(self) -> WorkerProcess | WorkerInside:
-        worker = self._process()
+        worker = self._process()  # a nursery that cannot fork says nothing about a card
         if not self.on_gpu:
             return worker
         try:
@@ -316,7 +316,7 @@ class Runner:
             self._reach(worker, self.limits.start)
         except WorkerDiedError as silent:
             worker.close()
-            self.gpu.lost(f"{self.candidate.name} was last called (of a fresh process: {silent.death.cause})")
+            self.gpu.lost(f"{self.candidate.name} was to be loaded (of a fresh process: {silent.death.cause})")
             self.gpu.insist()
         except BaseException:
             worker.close()
@@ -328,8 +328,11 @@ class Runner:
 
         Raises:
             WorkerDiedError: it cannot.
+            OutOfMemoryError: it could, if there were memory.
         """
-        worker.ask({"op": "reach", "place": None, "device": self.device}, seconds, "start")
+        reply = worker.ask({"op": "reach", "place": None, "device": self.device}, seconds, "start")
+        if reply["outcome"] == "out of memory":
+            raise OutOfMemoryError(str(reply.get("text")))
 
     def _process(self) -> WorkerProcess | WorkerInside:
         if not self.isolated:
@@ -353,6 +356,8 @@ class Runner:
         except WorkerDiedError as silent:
             said = f"{dead.death.cause}; of a fresh process: {silent.death.cause}"
             self.gpu.lost(f"{self.candidate.name} was last called ({said})")
+        except OutOfMemoryError:
+            return  # it answers
         finally:
             if worker is not None:
                 worker.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import traceback
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from . import protocol
+from . import protocol, worker_gpu
 from .candidate_loading import CandidateError, find_model, load_module
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
@@ -42,27 +43,13 @@ _empty_cache = torch.cuda.empty_cache
 _cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 _no_grad = torch.no_grad
 _clone = torch.Tensor.clone
-_fill = torch.Tensor.fill_
 _compile = torch.compile
-_sleep: Callable[[int], None] = torch.cuda._sleep
 _Stream = torch.cuda.Stream
 _on_stream = torch.cuda.stream
-_device_guard = torch.cuda.device
 _replace = dataclasses.replace
 _autocast = torch.autocast
 _bfloat16 = torch.bfloat16
 _grad = torch.autograd.grad
-_current_device: Callable[[], int] = torch.cuda.current_device
-
-#: What memory holds that was handed out and never written: glibc fills it so (`process.PERTURB`), `_poison` on a GPU.
-FRESH_BYTE = 0x7F
-#: Blocks of the output's size that are filled before a call: the output itself, and a temporary or two; for an output
-#: of a GiB or more only one, which is memory enough.
-_POISONED = 3
-_LARGE = 1 << 30
-#: GPU cycles that a late producer waits before it writes the input, 10 ms at 2 GHz: a call that does not wait for it
-#: has long read the input then.
-_LATE = 20_000_000
 
 
 class Session:
@@ -100,6 +87,10 @@ class Session:
             return {"outcome": "reached", "byte": int(self._bytes(Place(**request["place"]))[0])}
         except IpcError as error:
             return {"outcome": "out of reach", "text": str(error)}
+        except RuntimeError as error:
+            if "out of memory" not in str(error):
+                raise
+            return {"outcome": "out of memory", "text": str(error).splitlines()[0]}
 
     def _load(self, request: Message) -> Message:
         self._path = request["path"]
@@ -133,7 +124,8 @@ class Session:
         try:
             with side, narrow:
                 if on_gpu:
-                    _poison(view.place)
+                    worker_gpu.make_current()
+                    worker_gpu.poison(math.prod(view.shape) * tensor.element_size(), device)
                     self._shared_memory(device).fill()
                 if request["late"] is not None:
                     self._produce_late(view.place, Place(**request["late"]))
@@ -142,8 +134,8 @@ class Session:
                 if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
                     flows = True
                     result = self._gradient(result, tensor, Place(**request["inflow"]), view)
-                pending = _pending_error(device) if on_gpu else ""
-                meta = describe_output(result, span, _current_device() if on_gpu else 0, pending)
+                pending = worker_gpu.pending_error(device) if on_gpu else ""
+                meta = describe_output(result, span, worker_gpu.current() if on_gpu else 0, pending)
                 meta = _replace(meta, flows=flows)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
@@ -152,11 +144,7 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            return {
-                "outcome": "raised",
-                "error": protocol.to_message(self._describe(error)),
-                "device_lost": on_gpu and _device_lost(device),
-            }
+            return self._raised(error, device)
         if request["keep"]:
             self._kept[request["keep"]] = result
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
@@ -165,10 +153,21 @@ class Session:
         result = self._kept[request["kept"]]
         view = protocol.view_from(request["view"])
         meta = describe_output(result, (0, 0))
-        self._copy_out(result, meta, Place(**request["output"]), view)
-        if _cuda_in_use():
-            _synchronize(view.place.device)
+        device = torch.device(view.place.device)
+        try:
+            self._copy_out(result, meta, Place(**request["output"]), view)
+            if device.type == "cuda":
+                _synchronize(device)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return self._raised(error, device)
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
+
+    def _raised(self, error: BaseException, device: torch.device) -> Message:
+        """The reply for an exception of the candidate's, or of what it left behind."""
+        lost = device.type == "cuda" and worker_gpu.lost(device)
+        return {"outcome": "raised", "error": protocol.to_message(self._describe(error)), "device_lost": lost}
 
     def _forget(self, _: Message) -> Message:
         self._kept.clear()
@@ -262,8 +261,7 @@ class Session:
     def _produce_late(self, place: Place, source: Place) -> None:
         """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
         now, then = self._bytes(place), self._bytes(source)  # opening either may wait for all that is queued
-        with _device_guard(place.device):
-            _sleep(_LATE)
+        worker_gpu.keep_waiting(place.device)
         _copy(now, then)
 
     def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, view: View) -> object:
@@ -305,34 +303,6 @@ def _forget_compiled() -> None:
     import torch._dynamo
 
     torch._dynamo.reset()
-
-
-def _poison(place: Place) -> None:
-    """Fill the blocks that torch's pool will hand out for an output of this size (on the CPU glibc does it)."""
-    count = _POISONED if place.nbytes < _LARGE else 1
-    blocks = [_empty(place.nbytes, dtype=torch.uint8, device=place.device).fill_(FRESH_BYTE) for _ in range(count)]
-    del blocks
-
-
-def _pending_error(device: torch.device) -> str:
-    """The error that an operation of anybody's would now raise for a launch that failed before it, in words, or ""."""
-    try:
-        _fill(_empty(1, device=device), 0)
-    except RuntimeError as error:
-        if _device_lost(device):
-            raise
-        return str(error).splitlines()[0]
-    return ""
-
-
-def _device_lost(device: torch.device) -> bool:
-    """Whether the context is beyond use: after an illegal access every call fails."""
-    try:
-        _synchronize(device)
-        _empty(1, device=device).fill_(0).cpu()
-    except RuntimeError:
-        return True
-    return False
 
 
 def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:

@@ -107,7 +107,7 @@ def test_a_worker_that_cannot_reach_the_card_is_nobodys_crash(
     make_runner: MakeRunner, card: Callable[[int], None]
 ) -> None:
     card(0)
-    with pytest.raises(GpuGoneError, match=r"candidate_0\.py was last called"):
+    with pytest.raises(GpuGoneError, match=r"candidate_0\.py was to be loaded"):
         make_runner(RIGHT, slots=pinned()).observe(GIVEN)
 
 
