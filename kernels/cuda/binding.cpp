@@ -89,13 +89,10 @@ std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::I
           to.rows_each,
           to.unit,
           to.unit_bytes,
-          to.shifted,
           to.across,
-          to.width,
           to.held,
           to.slice,
           to.teams,
-          to.stay,
           to.blocks,
           to.shared,
           to.workspace};
