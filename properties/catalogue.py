@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import contract, execution, frameworks, histories, interface, invariances
-from .engine import Property
+from .examination import Property
 
 CATALOGUE: dict[str, Property] = {
     prop.name: prop

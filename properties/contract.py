@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from . import strategies
 from .cases import Case, parse
-from .engine import Property
+from .examination import Property
 from .strategies import Domain
 from .trial import Trial
 

@@ -14,7 +14,7 @@ import torch
 
 from . import memcheck, strategies
 from .cases import Case, parse
-from .engine import Property
+from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
 from .trial import NotRunError, StopError, Trial

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from . import inputs, strategies
 from .cases import Case, parse
-from .engine import Property
+from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
 from .observation import Outcome

@@ -6,7 +6,7 @@ import torch
 
 from . import comparisons, judge, strategies
 from .cases import Case, parse
-from .engine import Property
+from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .observation import Outcome

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from . import strategies
 from .cases import Case
-from .engine import Property
+from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .layouts import Geometry

@@ -9,7 +9,7 @@ from reference.formats import FORMATS
 
 from . import comparisons, strategies, values
 from .cases import Case, parse
-from .engine import Property
+from .examination import Property
 from .findings import Finding, Kind
 from .strategies import Domain
 from .trial import Trial

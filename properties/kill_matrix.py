@@ -21,9 +21,9 @@ from pathlib import Path
 from kernels.errors import BuildError
 from kernels.toolchain import find_cuda
 
-from . import catalogue, engine
+from . import catalogue, engine, examination
 from .cases import Case, parse
-from .engine import Examination, Property
+from .examination import Examination, Property
 from .findings import DEADLY, Finding, Kind
 from .profiles import PROFILES
 from .session import Seat, Session
@@ -245,7 +245,7 @@ def _again(subject: Subject, prop: Property, case: Case | None) -> tuple[Finding
     """What a killing case shows in one more fresh process, to which nothing else has happened."""
     assert case is not None
     subject.runner.renew()
-    return tuple(engine.run_case(subject, prop, case).findings)
+    return tuple(examination.run_case(subject, prop, case).findings)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from .cases import Case, features
 from .findings import Finding, Kind
 from .layouts import Layout
 from .process import nursery_environment
-from .sanitized import CASE_MARK
+from .sanitized import CASE_MARK, RAISED_MARK
 from .subject import Subject
 from .trial import NotRunError, Trial
 
@@ -34,6 +35,9 @@ _USUAL_PLACE = Path("/usr/local/cuda/bin/compute-sanitizer")
 _SECONDS = 120.0
 #: Seconds to wait for its end: with a kernel under way, or on a card that hangs, the driver holds it back.
 _DEATH_SECONDS = 20.0
+#: Seconds between two looks at it, and bytes of output that are enough for a thousand errors.
+_LOOK_AGAIN = 0.5
+_MOST_OUTPUT = 16 << 20
 _ERROR = re.compile(r"^=+ (Invalid \S+ (?:read|write|atomic)[^\n]*|Misaligned[^\n]*|Out-of-range[^\n]*)", re.MULTILINE)
 _TOOL_LINE = re.compile(r"^=+ ?")
 _SHOWN = 8
@@ -45,12 +49,16 @@ def fenced(trial: Trial, case: Case) -> None:
     subject = trial.subject
     lines = [str(each) for each in relatives(case) if features(each) <= subject.supported]
     report = _run(tool, subject, lines)
+    raised = list[str]()
     for part in re.split(rf"^{re.escape(CASE_MARK)}", report, flags=re.MULTILINE)[1:]:
         where, _, said = part.partition("\n")
         found = _ERROR.search(said)
         if found:
             text = f"{found[1][0].lower()}{found[1][1:]} (compute-sanitizer memcheck, at {where})"
             trial.report(Finding(Kind.OUT_OF_BOUNDS, text, _excerpt(said, found[1])))
+        raised += [line.removeprefix(RAISED_MARK) for line in said.splitlines() if line.startswith(RAISED_MARK)]
+    if len(raised) >= len(lines):
+        raise NotRunError(f"every call raises where compute-sanitizer watches: {raised[0]}")
     if f"{CASE_MARK}{lines[-1]}" not in report.splitlines():
         raise NotRunError(f"compute-sanitizer did not get to the end: {_last_words(report)}")
 
@@ -99,9 +107,7 @@ def _run(tool: str, subject: Subject, lines: list[str]) -> str:
             start_new_session=True,
         )
         try:
-            child.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise NotRunError(f"compute-sanitizer took longer than {_SECONDS:g} s") from None
+            _wait(child, log.fileno())
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)  # with what the candidate has left running
@@ -109,6 +115,23 @@ def _run(tool: str, subject: Subject, lines: list[str]) -> str:
                 child.wait(_DEATH_SECONDS)
         log.seek(0)
         return log.read()
+
+
+def _wait(child: subprocess.Popen[bytes], log: int) -> None:
+    """Wait for the tool's end.
+
+    Raises:
+        NotRunError: it takes too long, or a candidate prints without end.
+    """
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_LOOK_AGAIN)
+            return
+        if time.monotonic() > deadline:
+            raise NotRunError(f"compute-sanitizer took longer than {_SECONDS:g} s")
+        if os.fstat(log).st_size > _MOST_OUTPUT:
+            raise NotRunError(f"tool and candidate print more than {_MOST_OUTPUT >> 20} MiB")
 
 
 def _excerpt(report: str, first: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from . import records, summary
-from .engine import Property
+from .examination import Property
 from .l1_norm import L1_NORM
 from .options import OPTIONS, ROOT, Options, UsageError, read
 from .records import Gathered, Record

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .catalogue import CATALOGUE
-from .engine import Examination
+from .examination import Examination
 from .findings import Finding, Kind
 from .operators import Metric
 from .options import ROOT, Options

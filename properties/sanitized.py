@@ -22,6 +22,7 @@ from .cases import parse
 from .protocol import Message
 
 CASE_MARK = "kernelproof case: "
+RAISED_MARK = "kernelproof raised: "
 
 
 def call_all(what: Message, lines: list[str]) -> None:
@@ -39,7 +40,7 @@ def call_all(what: Message, lines: list[str]) -> None:
             model(tensor)
             torch.cuda.synchronize(device)
         except Exception as error:  # noqa: BLE001 - a candidate may raise anything
-            sys.stdout.write(f"{type(error).__name__}: {error}\n")
+            sys.stdout.write(f"\n{RAISED_MARK}{type(error).__name__}: {error}\n")
             sys.stdout.flush()
         del tensor, storage
 

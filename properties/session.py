@@ -12,7 +12,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from . import engine, records
 from .cases import FEATURES
-from .engine import Examination, Property
+from .examination import Examination, Property
 from .findings import Finding, Kind
 from .gpu import Gpu
 from .l1_norm import L1_NORM

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from .engine import Property
+from .examination import Property
 
 
 class Examine(Protocol):

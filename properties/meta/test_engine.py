@@ -12,10 +12,11 @@ import torch
 
 from .. import catalogue, contract, engine, inputs, invariances
 from ..cases import Case, parse
-from ..engine import Examination, Property, telling
+from ..examination import Examination, Property
 from ..findings import Finding, Kind
 from ..operators import Assessment, Fault, Metric, Operator, as_rows
 from ..profiles import Profile
+from ..search import telling
 from ..trial import Trial, UnsupportedError
 from .conftest import MakeSubject
 

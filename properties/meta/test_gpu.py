@@ -9,7 +9,7 @@ import torch
 
 from .. import contract, engine, inputs
 from ..cases import parse
-from ..engine import Property
+from ..examination import Property
 from ..findings import Kind
 from ..gpu import Gpu, GpuGoneError
 from ..memory import OutOfMemoryError

@@ -9,7 +9,7 @@ import torch
 
 from .. import engine, invariances, values
 from ..cases import parse
-from ..engine import Examination, Property
+from ..examination import Examination, Property
 from ..l1_norm import L1_NORM
 from ..operators import Assessment
 from ..profiles import Profile

@@ -10,7 +10,7 @@ import pytest
 
 from .. import catalogue, kill_matrix
 from ..cases import parse
-from ..engine import Examination
+from ..examination import Examination
 from ..findings import Finding, Kind
 from ..kill_matrix import Kill, Specimen, Trial
 from ..plugin import run_of

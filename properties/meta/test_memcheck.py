@@ -10,7 +10,7 @@ import pytest
 
 from .. import engine, memcheck
 from ..cases import parse
-from ..engine import Examination, Property
+from ..examination import Examination, Property
 from ..findings import Kind
 from .conftest import MakeSubject
 
@@ -82,3 +82,19 @@ def test_without_the_tool_nothing_is_examined(make_subject: MakeSubject, monkeyp
     monkeypatch.setattr(memcheck, "_USUAL_PLACE", Path("/nowhere"))
     seen = examined(make_subject, RIGHT)
     assert (seen.outcome, seen.reason) == ("not-examined", "needs compute-sanitizer, which comes with the CUDA toolkit")
+
+
+@pytest.mark.usefixtures("tool")
+def test_one_that_raises_wherever_it_is_watched_was_not_watched(make_subject: MakeSubject) -> None:
+    body = f"import sys\nif 'properties.worker' not in sys.modules: raise ValueError('not here')\n{RIGHT}"
+    seen = examined(make_subject, body)
+    assert (seen.outcome, seen.findings) == ("not-examined", ())
+    assert seen.reason == "every call raises where compute-sanitizer watches: ValueError: not here"
+
+
+@pytest.mark.usefixtures("tool")
+def test_one_that_prints_without_end_is_stopped(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memcheck, "_MOST_OUTPUT", 1 << 16)
+    monkeypatch.setattr(memcheck, "_LOOK_AGAIN", 0.1)
+    body = f"import sys\nwhile 'properties.worker' not in sys.modules: print('x' * 1000, flush=True)\n{RIGHT}"
+    assert "print more than" in examined(make_subject, body).reason

@@ -10,7 +10,7 @@ import torch
 from .. import contract, engine, execution, inputs, slots
 from ..cases import parse
 from ..device_memory import DeviceSlot, IpcError
-from ..engine import Examination, Property
+from ..examination import Examination, Property
 from ..findings import Kind
 from ..observation import Outcome
 from ..profiles import Profile

@@ -14,7 +14,7 @@ from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE
 
 from .. import contract, invariances, records, summary
 from ..cases import parse
-from ..engine import Examination, Worst
+from ..examination import Examination, Worst
 from ..findings import Finding, Kind
 from ..l1_norm import L1_NORM
 from ..operators import Metric

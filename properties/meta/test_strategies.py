@@ -15,7 +15,7 @@ from hypothesis import Phase, settings
 
 from .. import catalogue, contract, inputs, values
 from ..cases import DTYPES, FEATURES, Case, features
-from ..engine import Property
+from ..examination import Property
 from ..l1_norm import L1_NORM
 from ..profiles import PROFILES, hypothesis_settings
 from ..strategies import ORDINARY, Domain

@@ -10,7 +10,7 @@ import torch
 from .. import engine
 from ..cases import Case, parse
 from ..device_memory import IpcError
-from ..engine import Property
+from ..examination import Property
 from ..findings import Finding, Kind
 from ..gpu import Gpu, GpuGoneError
 from ..memory import OutOfMemoryError
