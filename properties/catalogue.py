@@ -27,6 +27,7 @@ CATALOGUE: dict[str, Property] = {
         invariances.IDEMPOTENT,
         invariances.TOTAL,
         histories.HISTORY,
+        histories.SEQUENCE,
         histories.REPEATED,
         execution.LATE,
         execution.STREAM,

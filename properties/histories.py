@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+from dataclasses import replace
+
 import torch
+from hypothesis import strategies as st
 
 from . import comparisons, judge, strategies
 from .cases import Case, parse
@@ -10,6 +14,7 @@ from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .observation import Outcome
+from .strategies import Domain
 from .trial import StopError, Trial
 
 #: A candidate may hand out a few buffers in turn: an earlier result must outlive more calls than there are buffers.
@@ -38,21 +43,99 @@ def history(trial: Trial, case: Case) -> None:
     except StopError:
         _explain_stale(trial, first, late.output)
         raise
-    kept = runner.collect("early", first)
+    _look_again(trial, "early", first, second)
     runner.forget()
-    said = judge.judge(first, kept, trial.subject.operator, trial.subject.required)
-    if said.findings:
-        trial.check(first)
-        text = "an earlier result is no longer right after a later call"
-        if kept.output is not None and trial.subject.operator.assess(second.logical, kept.output).fault is None:
-            text = "an earlier result holds that of a later call: both lie in the same memory"
-        trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
     trial.check(first)
+
+
+def sequence(trial: Trial, case: Case) -> None:
+    """Calls and looks in the order that the turn spells (`steps`): shapes, types and values alternate, results wait."""
+    runner = trial.subject.runner
+    now, kept, last = case, list[tuple[str, Input]](), None
+    try:
+        for place, step in enumerate(steps(case.turn)):
+            if step is Step.LOOK:
+                if kept:
+                    _look_again(trial, *kept.pop(0), last)
+                continue
+            now = _changed(now, step, case, trial.subject.domain)
+            given = trial.build(now)
+            name = f"kept at step {place}" if step is Step.KEEP else ""
+            seen = trial.observe(given, name)
+            if step is Step.KEEP and seen.outcome is Outcome.RETURNED:
+                kept.append((name, given))
+                continue
+            try:
+                trial.verdict(given, seen)
+            except StopError:
+                if last is not None:
+                    _explain_stale(trial, last, seen.output)
+                raise
+            last = given
+        for name, given in kept:
+            _look_again(trial, name, given, last)
+    finally:
+        runner.forget()
+
+
+class Step(enum.Enum):
+    """What may come next: the digits of a turn, in base 8, the lowest first."""
+
+    AGAIN = 0
+    NEW_VALUES = 1
+    KEEP = 2
+    LOOK = 3
+    WIDER = 4
+    TALLER = 5
+    OTHER_TYPE = 6
+    AS_AT_FIRST = 7
+
+
+def steps(turn: int) -> list[Step]:
+    """The steps that a turn spells."""
+    found = []
+    while turn:
+        turn, digit = divmod(turn, len(Step))
+        found.append(Step(digit))
+    return found
+
+
+def _changed(now: Case, step: Step, first: Case, domain: Domain) -> Case:
+    """The case after a step."""
+    if step is Step.NEW_VALUES:
+        return replace(now, seed=now.seed + 1)
+    if step is Step.WIDER:
+        return replace(now, shape=(now.shape[0], now.shape[1] + 1, *now.shape[2:]))
+    if step is Step.TALLER:
+        return replace(now, shape=(now.shape[0] + 1, *now.shape[1:]))
+    if step is Step.OTHER_TYPE:
+        types = domain.dtypes
+        return replace(now, dtype=types[(types.index(now.dtype) + 1) % len(types)])
+    return first if step is Step.AS_AT_FIRST else now
+
+
+def _look_again(trial: Trial, name: str, given: Input, later: Input | None) -> None:
+    """Judge a result that was kept, now that other calls have been made; ``later`` is what one of them was made on."""
+    kept = trial.subject.runner.collect(name, given)
+    said = judge.judge(given, kept, trial.subject.operator, trial.subject.required)
+    if not said.findings:
+        return
+    trial.check(given)
+    text = "an earlier result is no longer right after a later call"
+    if later is not None and _is_result_of(trial, later, kept.output):
+        text = "an earlier result holds that of a later call: both lie in the same memory"
+    trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
+
+
+def _is_result_of(trial: Trial, given: Input, output: torch.Tensor | None) -> bool:
+    if output is None or output.shape != given.logical.shape or output.dtype != given.logical.dtype:
+        return False
+    return trial.subject.operator.assess(given.logical, output).fault is None
 
 
 def _explain_stale(trial: Trial, first: Input, output: torch.Tensor | None) -> None:
     """Say so, if what came for the second input is right for the first."""
-    if output is None or trial.subject.operator.assess(first.logical, output).fault is not None:
+    if not _is_result_of(trial, first, output):
         return
     text = "gives the result of an earlier call, though other data lie at the same address"
     trial.findings[:] = [Finding(Kind.STALE_RESULT, text, trial.findings[-1].details)]
@@ -79,6 +162,23 @@ HISTORY = Property(
     pinned=(parse("shape=4x257,seed=11,turn=150"), parse("shape=64x1024,seed=11")),
 )
 
+
+#: Turns that spell up to ten steps.
+_SPELLED = st.lists(st.sampled_from(Step), max_size=10).map(
+    lambda found: sum(step.value * len(Step) ** place for place, step in enumerate(found))
+)
+
+SEQUENCE = Property(
+    "sequence",
+    "Whatever was called before, in whatever order, every result is right, and stays right.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed"), elements=1 << 12, turns=_SPELLED, empty=False),
+    sequence,
+    # Spelled from the right: kept results between new values, sizes and types; looked at in between and at the end.
+    pinned=(
+        parse(f"shape=4x257,seed=23,turn={0o7732121262}"),
+        parse(f"shape=3x33,seed=23,turn={0o3214121512}"),
+    ),
+)
 
 REPEATED = Property(
     "determinism",

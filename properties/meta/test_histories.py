@@ -1,0 +1,66 @@
+"""Sequences of calls: what a turn spells, and that what only an order of calls shows is found and named."""
+
+from __future__ import annotations
+
+from .. import engine, histories
+from ..cases import parse
+from ..examination import Examination
+from ..findings import Kind
+from ..histories import Step, steps
+from ..profiles import Profile
+from .conftest import MakeSubject
+
+QUICK = Profile("test", examples=10, long_examples=3, longest=1 << 17, shrink_seconds=4, deaths=12)
+
+
+def examined(make: MakeSubject, body: str, head: str = "") -> Examination:
+    subject = make(body, head=head)
+    assert subject.probe() is None
+    return engine.examine(subject, histories.SEQUENCE, QUICK, seed=1)
+
+
+def spelled(*found: Step) -> str:
+    return f"shape=3x33,turn={sum(step.value * 8**place for place, step in enumerate(found))}"
+
+
+def test_a_turn_spells_steps_the_lowest_digit_first() -> None:
+    assert steps(0) == []
+    assert steps(0o3214) == [Step.WIDER, Step.NEW_VALUES, Step.KEEP, Step.LOOK]
+
+
+def test_a_right_program_passes(make_subject: MakeSubject) -> None:
+    body = "return x / x.abs().mean(1, keepdim=True)"
+    seen = examined(make_subject, body)
+    assert (seen.outcome, seen.findings) == ("passed", ())
+    subject = make_subject(body)
+    assert subject.probe() is None
+    # Two are kept, one is looked at, one more is kept: each is a result of its own.
+    line = spelled(Step.KEEP, Step.NEW_VALUES, Step.KEEP, Step.LOOK, Step.NEW_VALUES, Step.KEEP, Step.NEW_VALUES)
+    assert engine.replay(subject, histories.SEQUENCE, parse(line)).findings == ()
+
+
+def test_a_buffer_of_one_size_is_found_when_kept_results_are_looked_at(make_subject: MakeSubject) -> None:
+    body = """
+        key = (x.shape, x.dtype)
+        y = BUFFERS.setdefault(key, torch.empty_like(x))
+        return y.copy_(x / x.abs().mean(1, keepdim=True))
+    """
+    seen = examined(make_subject, body, head="BUFFERS = {}")
+    assert seen.findings[0].kind is Kind.ALIASED_OUTPUT
+    subject = make_subject(body, head="BUFFERS = {}")
+    assert subject.probe() is None
+    line = spelled(Step.KEEP, Step.NEW_VALUES, Step.LOOK)
+    named = engine.replay(subject, histories.SEQUENCE, parse(line)).findings[0]
+    assert named.text.startswith("an earlier result holds that of a later call: both lie in the same memory")
+
+
+def test_a_cache_that_another_type_spoils_is_found(make_subject: MakeSubject) -> None:
+    body = """
+        rows = x.shape[0]
+        if rows not in SCRATCH:
+            SCRATCH[rows] = torch.empty(rows, 1, dtype=x.dtype)
+        if x.dim() == 2:
+            return (x / SCRATCH[rows].copy_(x.abs().mean(1, keepdim=True))).to(x.dtype)
+        return x / x.abs().mean(1, keepdim=True)
+    """
+    assert examined(make_subject, body, head="SCRATCH = {}").outcome == "failed"
