@@ -17,6 +17,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from kernels.cuda.op import REGIMES, SOURCES, Limits
 from kernels.toolchain import find_compiler
@@ -157,6 +158,31 @@ def test_fast_math_would_be_seen(nvcc: str, tmp_path: Path) -> None:
     result = run(nvcc, "-use_fast_math", "-arch=compute_80", "-ptx", source, "-o", tmp_path / "fast.ptx")
     assert result.returncode == 0, result.stderr
     assert approximate((tmp_path / "fast.ptx").read_text()) != []
+
+
+def check_binding(nvcc: str, folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Have the host compiler look at the binding's syntax and types; nothing is built.
+
+    A torch without CUDA brings the headers of its CUDA part, but for one that its own build would have made.
+    """
+    made = folder / "c10" / "cuda" / "impl"
+    made.mkdir(parents=True)
+    (made / "cuda_cmake_macros.h").write_text("#pragma once\n")
+    source = folder / "binding.cpp"
+    source.write_text(text, encoding="utf-8")
+    torch_headers = Path(torch.__file__).parent / "include"
+    places = [folder, torch_headers, torch_headers / "torch/csrc/api/include", SOURCES.folder]
+    # nvcc hands C++ on to the host compiler, and knows where CUDA's own headers are.
+    flags = ["-x", "c++", "-std=c++20", "-DKERNELPROOF_NAMESPACE=checked", "-Xcompiler=-fsyntax-only,-Wno-psabi"]
+    return run(nvcc, *flags, *(f"-I{place}" for place in places), "-c", source, "-o", folder / "nothing.o")
+
+
+def test_the_binding_fits_torch(nvcc: str, tmp_path: Path) -> None:
+    text = (SOURCES.folder / "binding.cpp").read_text(encoding="utf-8")
+    fits = check_binding(nvcc, tmp_path / "as it is", text)
+    assert fits.returncode == 0, fits.stderr[:4000]
+    broken = check_binding(nvcc, tmp_path / "broken", text.replace("x.sizes()", "x.sizez()", 1))
+    assert "sizez" in broken.stderr
 
 
 def test_a_warning_would_fail(nvcc: str, tmp_path: Path) -> None:
