@@ -64,8 +64,10 @@ def rows_in_other_order(trial: Trial, case: Case) -> None:
     order = values.order(case.shape[0], case.turn, plain.logical.device)
     second = trial.check(trial.place(case, plain.logical[order]))
     slab = case.numel // case.shape[0] * plain.logical.element_size()
-    steady = (torch.arange(len(order), device=order.device) - order) * slab % _LINE == 0
-    comparisons.expect_same(trial, plain, first[order], second, "its rows change places", steady)
+    if "determinism" in trial.subject.required:
+        # Of others no bits: a program may add up the rows that are left over in another order than the rest.
+        steady = (torch.arange(len(order), device=order.device) - order) * slab % _LINE == 0
+        comparisons.expect_same(trial, plain, first[order], second, "its rows change places", steady)
     comparisons.expect_near(trial, first[order], second, "its rows change places")
     alone = int(order[0])
     single = Case((1, *case.shape[1:]), case.dtype)
