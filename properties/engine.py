@@ -62,8 +62,8 @@ def examine(
         _search(search, seed, database)
         search.conclude()
         _admit(search.result)
-        if search.result.outcome == "passed" and subject.runner.on_gpu and subject.runner.gpu.gone:
-            search.result.outcome, search.result.reason = "not-examined", subject.runner.gpu.gone
+        if search.result.outcome == "passed" and subject.runner.gone:
+            search.result.outcome, search.result.reason = "not-examined", subject.runner.gone
     search.result.seconds = time.monotonic() - began
     return search.result
 

@@ -125,8 +125,8 @@ class Runner:
         """
         if self._worker is not None:
             return None
-        if self.on_gpu:
-            self.gpu.insist()
+        if self.gone:
+            raise GpuGoneError(self.gone)
         try:
             worker = self._start()
         except WorkerDiedError as dead:
@@ -204,7 +204,7 @@ class Runner:
             }
         seconds = self.limits.first if first else timeout or self.limits.call
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
-        if self.on_gpu and self.gpu.gone:
+        if self.gone:
             return seen
         with self.watched():
             return replace(seen, damage=_damage(given, self.memory.window(place)))
@@ -234,8 +234,7 @@ class Runner:
         try:
             return self._worker.ask(request, timeout, request["op"])
         except WorkerDiedError as dead:
-            self._worker.close()
-            self._worker = None
+            self.renew()
             self._died(dead)
             raise
 
@@ -267,9 +266,14 @@ class Runner:
         """End all workers and give their memory back."""
         self.renew()
         # A card that is gone gives nothing back: who asks it waits for ever.
-        if not self.borrows and not (self.on_gpu and self.gpu.gone):
+        if not self.borrows and not self.gone:
             with contextlib.suppress(GpuGoneError), self.watched():
                 self.memory.close()
+
+    def on(self, device: str) -> Runner:
+        """A runner of the same candidate on another device, with slots and workers of its own."""
+        slots = Slots(device, pinned=self.home == "cpu")
+        return replace(self, device=device, slots=slots, borrows=False, deaths=0, _deaths_in_a_row=0, _worker=None)
 
     @property
     def loaded(self) -> bool:
@@ -280,6 +284,11 @@ class Runner:
     def on_gpu(self) -> bool:
         """Whether the candidate sees inputs on a GPU."""
         return self.device != "cpu"
+
+    @property
+    def gone(self) -> str:
+        """Since when its GPU does not answer, in words; "" while it does, and on a CPU."""
+        return self.gpu.gone if self.on_gpu else ""
 
     @property
     def memory(self) -> Slots:
@@ -388,8 +397,7 @@ class Runner:
             reply = self._worker.ask(request, timeout, request["op"], patience)
             seen = self._seen(reply, request, given, time.monotonic() - began)
         except WorkerDiedError as dead:
-            self._worker.close()
-            self._worker = None
+            self.renew()
             self._died(dead)
             outcome = Outcome.TIMED_OUT if dead.timed_out else Outcome.DIED
             return Observation(outcome, death=dead.death, seconds=time.monotonic() - began)

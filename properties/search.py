@@ -98,7 +98,7 @@ class Search:
         if self._first is None:
             return result
         chosen = min(self._failed, key=size)
-        if self._gone:
+        if self.subject.runner.gone:
             findings = self._unconfirmed(chosen)
         else:
             chosen, findings = self._confirmed(chosen)
@@ -139,15 +139,10 @@ class Search:
 
         reduce(case, fails)
 
-    @property
-    def _gone(self) -> str:
-        runner = self.subject.runner
-        return runner.gpu.gone if runner.on_gpu else ""
-
     def _unconfirmed(self, case: Case) -> tuple[Finding, ...]:
         """The GPU went away: what was found before stands, and cannot be confirmed."""
         first, *others = self._failed[case]
-        details = (*first.details, f"{self._gone}: this case could not be run again")
+        details = (*first.details, f"{self.subject.runner.gone}: this case could not be run again")
         return (replace(first, details=details), *others)
 
     def _in_telling_words(self, case: Case, findings: tuple[Finding, ...]) -> tuple[Case, tuple[Finding, ...]]:
@@ -188,7 +183,7 @@ class Search:
         return (Finding(kind, f"fails only after other calls: {first.text}", details),)
 
     def _spent(self) -> bool:
-        if self._gone:
+        if self.subject.runner.gone:
             return True
         if self._first is None:
             return False

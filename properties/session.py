@@ -110,7 +110,7 @@ class Session:
     def contact(self, seat: Seat) -> tuple[Record, Record]:
         """Probe a subject; records as `examine` gives them."""
         subject = self.subject(seat)
-        gone = self.gpu.gone if seat.target == "cuda" else ""
+        gone = subject.runner.gone
         broken = Finding(Kind.NOT_RUN, gone) if gone else subject.probe()
         misses = ""
         if broken is not None and self._wants_gpu(subject, broken):
@@ -130,8 +130,8 @@ class Session:
     def examine(self, seat: Seat, prop: Property) -> tuple[Record, Record]:
         """Examine one property; returns the subject's and the property's record."""
         subject = self.subject(seat)
-        if seat.target == "cuda" and self.gpu.gone:
-            result = Examination(prop, "not-examined", reason=self.gpu.gone)
+        if subject.runner.gone:
+            result = Examination(prop, "not-examined", reason=subject.runner.gone)
         elif subject.probe() is not None:
             result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
         elif not prop.applies(self.operator):

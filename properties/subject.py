@@ -18,7 +18,6 @@ from .memory import OutOfMemoryError
 from .observation import Outcome
 from .operators import Operator
 from .runner import Limits, LoadFailure, Runner
-from .slots import Slots
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.
@@ -91,10 +90,7 @@ class Subject:
     def on(self, device: str) -> Subject:
         """The same candidate on another device, in a worker of its own that ends with this one's."""
         if device not in self._elsewhere:
-            here = self.runner
-            slots = Slots(device, pinned=here.home == "cpu")
-            runner = replace(here, device=device, slots=slots, borrows=False, deaths=0, _worker=None)
-            self._elsewhere[device] = replace(self, runner=runner)
+            self._elsewhere[device] = replace(self, runner=self.runner.on(device))
         return self._elsewhere[device]
 
     def renew(self) -> None:
