@@ -11,7 +11,6 @@ from .cases import Case
 from .findings import DEADLY, Finding
 from .inputs import Input
 from .manner import PLAIN, Manner
-from .memory import OutOfMemoryError
 from .observation import Observation
 from .operators import Metric
 from .subject import Subject, load_finding
@@ -58,7 +57,8 @@ class Trial:
         """The input of a case, on the subject's target.
 
         Raises:
-            NotRunError: memory does not suffice.
+            NotRunError: memory will not suffice for all that a call takes.
+            OutOfMemoryError: it does not suffice for the input.
         """
         home = self.subject.home
         nbytes = case.numel * getattr(torch, case.dtype).itemsize
@@ -67,10 +67,7 @@ class Trial:
             if free is not None and needed > free:
                 where = "" if home == "cpu" else " on the GPU"
                 raise NotRunError(f"needs {needed / 2**30:.1f} GiB{where}, have {free / 2**30:.1f} GiB")
-        try:
-            return inputs.build(case, home)
-        except torch.OutOfMemoryError as error:
-            raise NotRunError(str(error).splitlines()[0]) from None
+        return inputs.build(case, home)
 
     def elsewhere(self, device: str) -> Trial:
         """A trial of the same candidate on another device, whose findings and metrics are this one's, too."""
@@ -100,14 +97,11 @@ class Trial:
         """Call the candidate as `Runner.observe` does; nothing is judged.
 
         Raises:
-            NotRunError: memory did not suffice, here or in the worker.
+            NotRunError: memory did not suffice in the worker.
+            OutOfMemoryError: nor here.
             GpuGoneError: the GPU does not answer any more.
         """
-        runner = self.subject.runner
-        try:
-            seen = runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, manner=manner)
-        except (OutOfMemoryError, torch.OutOfMemoryError) as error:
-            raise NotRunError(str(error).splitlines()[0]) from None
+        seen = self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, manner=manner)
         if (
             seen.error is not None
             and given.nbytes >= _LARGE
