@@ -1,9 +1,9 @@
 """The worker: a plain child process, forked by `nursery`, that runs a candidate and holds no expected value.
 
 It reads requests (`protocol`), calls the candidate on tensors over memory that the judging process owns, copies the
-result out when asked, and says how the call ended. Whatever of torch it needs after the candidate was imported is bound
-before, so that a candidate which patches torch patches only itself. A worker may die at any time: nothing of the
-verdict lives here.
+result out when asked, and says how the call ended. What it calls of torch by itself after the candidate was imported is
+bound before, so that a candidate which patches torch patches only itself; what torch and the driver's part look up when
+they are called is not. A worker may die at any time: nothing of the verdict lives here.
 """
 
 from __future__ import annotations
