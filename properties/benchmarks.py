@@ -15,10 +15,11 @@ from pathlib import Path
 from . import card, layouts, protocol, timing
 from .benchmark_cases import Entry
 from .cases import Case
+from .limits import Limits
 from .operators import Operator
 from .process import Nursery, WorkerDiedError
 from .protocol import Message
-from .runner import Limits, Runner
+from .runner import Runner
 from .slots import Slots
 from .timed_input import NotMeasuredError, TimedInput
 from .timing import CANDIDATE, COMPILE, COPY, EAGER, Bus, Clock

@@ -67,7 +67,7 @@ class Specimen:
         case: the only case to look at, where a search would take minutes; None otherwise.
         smallest: most elements that the reported case may have.
         replays: whether the reported case fails in any fresh process: not what depends on chance or on earlier calls.
-        limits: names of `runner.Limits` and the seconds that are enough for it.
+        limits: names of `limits.Limits` and the seconds that are enough for it.
     """
 
     path: Path

@@ -18,7 +18,7 @@ from kernels.folder import cache_folder as default_cache
 from . import catalogue, profiles
 from .cases import Case, parse
 from .examination import Property
-from .runner import Limits
+from .limits import Limits
 from .subject import REQUIRABLE
 from .timing import COMPILE, EAGER
 

@@ -21,9 +21,10 @@ from kernels.folder import VARIABLE as CACHE_VARIABLE
 from . import protocol, slots
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
+from .limits import Limits
 from .manner import PLAIN, Manner
-from .memory import MARGIN, MARGIN_BYTE, OutOfMemoryError, available_bytes
-from .observation import Damage, Death, Observation, Outcome
+from .memory import OutOfMemoryError, available_bytes
+from .observation import Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import Message, Place, View
 from .slots import Slots
@@ -33,30 +34,6 @@ _KEPT_APART = 1 << 30
 #: Workers that died one behind the other, without an answered call between, after which the GPU is asked whether it
 #: is still there.
 _DEATHS_IN_A_ROW = 3
-#: Importing a large library, or tracing a model for the first time, takes a few times as long as a call may.
-FIRST = 3
-#: Bytes compared at a time.
-_COMPARED = 1 << 28
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Time limits in seconds.
-
-    Attributes:
-        start: a worker's own start (the import of torch).
-        build: loading a candidate, and its first call of a kind, while compilers that it started are at work.
-        call: a call. Loading, and a first call of a kind, may take `FIRST` times as long without a compiler's help.
-    """
-
-    start: float = 120.0
-    build: float = 300.0
-    call: float = 20.0
-
-    @property
-    def first(self) -> float:
-        """Seconds for loading, and for a first call of a kind, where no compiler is at work."""
-        return min(FIRST * self.call, self.build)
 
 
 @dataclass(frozen=True)
@@ -207,7 +184,7 @@ class Runner:
         if self.gone:
             return seen
         with self.watched():
-            return replace(seen, damage=_damage(given, self.memory.window(place)))
+            return replace(seen, damage=self.memory.damage(given, place))
 
     def collect(self, kept: str, given: Input) -> Observation:
         """The values, now, of a result that the worker kept from an earlier call on ``given``."""
@@ -441,21 +418,3 @@ def _view(given: Input, place: Place) -> View:
         given.negated,
         given.requires_grad,
     )
-
-
-def _damage(given: Input, window: torch.Tensor) -> Damage | None:
-    """What changed in the input's memory since it was placed; None where nothing did."""
-    before = given.storage.view(torch.uint8)
-    data = window[MARGIN : MARGIN + given.nbytes]
-    edges = (window[:MARGIN], window[MARGIN + given.nbytes :])
-    outside = sum(int((edge != MARGIN_BYTE).sum()) for edge in edges)
-    pieces = zip(data.split(_COMPARED), before.split(_COMPARED), strict=True)
-    if not outside and all(torch.equal(now, then) for now, then in pieces):
-        return None
-    changed = (data != before).view(-1, given.storage.element_size()).any(1)
-    shown = changed.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
-    flat = shown.reshape(-1).nonzero()
-    inside, first = int(shown.sum()), int(flat[0]) if len(flat) else None
-    shown.fill_(False)  # what is left has changed in the gaps
-    outside += int(changed.sum()) * given.storage.element_size()
-    return Damage(inside, first, outside)

@@ -14,12 +14,15 @@ import torch
 from . import protocol
 from .device_memory import DeviceSlot, IpcError
 from .inputs import Input
-from .memory import Slot
+from .memory import MARGIN, MARGIN_BYTE, Slot
+from .observation import Damage
 from .protocol import Message, Place
 
 #: What the judging process puts where a worker is to copy a result: no value that a copy could leave behind.
 POISON = torch.tensor([0xA5, 0x5A, 0xA5, 0x7F, 0xA5, 0x5A, 0xA5, 0x7F], dtype=torch.uint8)
 INPUT, OUTPUT, ASIDE = range(3)
+#: Bytes compared at a time.
+_COMPARED = 1 << 28
 
 
 class Slots:
@@ -73,9 +76,23 @@ class Slots:
         nbytes = storage.numel() * storage.element_size()
         return self.place(number, self._all[number].place(storage, slack), nbytes)
 
-    def window(self, place: Place) -> torch.Tensor:
-        """The bytes of a place with what surrounds it, as the judging process sees them."""
-        return self._all[place.slot].window(place.start)
+    def damage(self, given: Input, place: Place) -> Damage | None:
+        """What changed in an input's memory since it was put there; None where nothing did."""
+        window = self._all[place.slot].window(place.start)
+        before = given.storage.view(torch.uint8)
+        data = window[MARGIN : MARGIN + given.nbytes]
+        edges = (window[:MARGIN], window[MARGIN + given.nbytes :])
+        outside = sum(int((edge != MARGIN_BYTE).sum()) for edge in edges)
+        pieces = zip(data.split(_COMPARED), before.split(_COMPARED), strict=True)
+        if not outside and all(torch.equal(now, then) for now, then in pieces):
+            return None
+        changed = (data != before).view(-1, given.storage.element_size()).any(1)
+        shown = changed.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+        flat = shown.reshape(-1).nonzero()
+        inside, first = int(shown.sum()), int(flat[0]) if len(flat) else None
+        shown.fill_(False)  # what is left has changed in the gaps
+        outside += int(changed.sum()) * given.storage.element_size()
+        return Damage(inside, first, outside)
 
     def room(self, given: Input) -> Place:
         """Where the result of an input is to be copied, filled with `POISON`."""

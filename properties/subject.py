@@ -14,10 +14,11 @@ from .cases import FEATURES, Case, features
 from .findings import Finding, Kind
 from .gpu import GpuGoneError
 from .layouts import Layout
+from .limits import Limits
 from .memory import OutOfMemoryError
 from .observation import Outcome
 from .operators import Operator
-from .runner import Limits, LoadFailure, Runner
+from .runner import LoadFailure, Runner
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.

@@ -10,14 +10,17 @@ import pytest
 
 from ..gpu import Gpu
 from ..l1_norm import L1_NORM
+from ..limits import Limits
 from ..operators import Operator
 from ..process import Nursery
-from ..runner import Limits, Runner
+from ..runner import Runner
 from ..slots import Slots
 from ..subject import Subject
 
 MakeRunner = Callable[..., Runner]
 MakeSubject = Callable[..., Subject]
+#: The body of a right candidate's ``forward(self, x)``.
+RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 
 
 @pytest.fixture(scope="session")

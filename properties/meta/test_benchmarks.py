@@ -14,10 +14,10 @@ from properties.benchmark_cases import Entry, entries
 from properties.benchmarks import Lineup, Race
 from properties.cases import parse
 from properties.l1_norm import L1_NORM
+from properties.limits import Limits
 from properties.options import ROOT
 from properties.process import Nursery
 from properties.protocol import Message
-from properties.runner import Limits
 from properties.session import Seat
 from properties.slots import Slots
 from properties.targets import machine

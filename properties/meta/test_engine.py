@@ -18,10 +18,9 @@ from ..operators import Assessment, Fault, Metric, Operator, as_rows
 from ..profiles import Profile
 from ..search import telling
 from ..trial import Trial, UnsupportedError
-from .conftest import MakeSubject
+from .conftest import RIGHT, MakeSubject
 
 QUICK = Profile("test", examples=30, long_examples=3, longest=1 << 17, shrink_seconds=8, deaths=12)
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 
 
 def negated(x: torch.Tensor, y: torch.Tensor) -> Assessment:

@@ -19,11 +19,10 @@ from ..profiles import Profile
 from ..protocol import Message
 from ..slots import Slots
 from ..targets import machine
-from .conftest import MakeRunner, MakeSubject
+from .conftest import RIGHT, MakeRunner, MakeSubject
 
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))
 QUICK = Profile("test", examples=5, long_examples=1, longest=1 << 17, shrink_seconds=2, deaths=12)
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 no_card = pytest.mark.skipif(not machine().no_gpu, reason="there is a card, and it answers")
 
 

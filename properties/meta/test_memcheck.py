@@ -12,9 +12,8 @@ from .. import engine, memcheck
 from ..cases import parse
 from ..examination import Examination, Property
 from ..findings import Kind
-from .conftest import MakeSubject
+from .conftest import RIGHT, MakeSubject
 
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 CASE = parse("shape=3x1023,seed=16")
 FENCED = Property("fenced", "", None, memcheck.fenced, pinned=(CASE,))
 FOUND = "========= Invalid __global__ read of size 4 bytes"

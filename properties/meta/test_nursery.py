@@ -14,9 +14,8 @@ from .. import nursery as steps
 from ..cases import parse
 from ..observation import Outcome
 from ..process import Nursery
-from .conftest import MakeRunner
+from .conftest import RIGHT, MakeRunner
 
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 CASE = parse("shape=2x2")
 
 

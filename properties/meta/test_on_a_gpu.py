@@ -19,7 +19,7 @@ from ..shared_memory import SharedMemory
 from ..slots import Slots
 from ..targets import machine
 from ..trial import NotRunError, Trial
-from .conftest import MakeRunner, MakeSubject
+from .conftest import RIGHT, MakeRunner, MakeSubject
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 QUICK = Profile("test", examples=10, long_examples=3, longest=1 << 17, shrink_seconds=8, deaths=12)
 #: Cycles of a wait that nobody sees the end of: half an hour.
 FOREVER = 1 << 42

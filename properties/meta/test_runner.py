@@ -15,9 +15,8 @@ from ..cases import parse
 from ..observation import Observation, Outcome
 from ..process import Nursery
 from ..runner import LoadFailure, Runner
-from .conftest import MakeRunner
+from .conftest import RIGHT, MakeRunner
 
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))
 
 

@@ -23,12 +23,11 @@ from ..records import Gathered, Record
 from ..session import CONTACT, Session, seats
 from ..subject import Subject
 from ..targets import Machine
-from .conftest import MakeSubject
+from .conftest import RIGHT, MakeSubject
 
 MACHINE = Machine("3.12.1", "2.13.0", "some processor", "", "", "no CUDA device is visible")
 GPU = replace(MACHINE, gpu="some card", driver="1.2", no_gpu="")
 NOTHING: Mapping[str, str] = {}
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 
 
 def options(start: Path, environ: Mapping[str, str] = NOTHING, /, **given: object) -> Options:

@@ -19,9 +19,8 @@ from ..profiles import Profile
 from ..runner import Runner
 from ..slots import Slots
 from ..trial import NotRunError, Trial
-from .conftest import MakeRunner, MakeSubject
+from .conftest import RIGHT, MakeRunner, MakeSubject
 
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
 QUICK = Profile("test", examples=5, long_examples=1, longest=1 << 17, shrink_seconds=2, deaths=12)
 CASE = parse("shape=2x2")
 
