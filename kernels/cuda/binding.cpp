@@ -89,10 +89,13 @@ std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::I
           to.rows_each,
           to.unit,
           to.unit_bytes,
+          to.shifted,
           to.across,
+          to.width,
           to.held,
           to.slice,
           to.teams,
+          to.stay,
           to.blocks,
           to.shared,
           to.workspace};

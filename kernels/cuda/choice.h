@@ -31,6 +31,7 @@ enum class Regime : int {
   kGrid = 5,     // grid_rows.cuh, blocks of the whole chip a row
   kColumns = 6,  // columns.cuh
   kStrided = 7,  // strided.cuh
+  kSweeps = 8,   // sweeps.cuh
 };
 
 struct Plan {
@@ -42,10 +43,16 @@ struct Plan {
   int rows_each;   // kTile: rows of a tile
   int unit;        // kColumns: the outer dimension whose stride is 1
   int unit_bytes;  // kColumns: what a thread moves at once
+  int shifted;     // kColumns: are units shifted against the rows of a tile?
   int across;      // kColumns: units across a tile
-  int held;        // kBlock, kCluster, kGrid: vectors of a slice; kColumns: units of a thread, both in shared memory
-  std::int64_t slice;      // kGrid: vectors of a slice; beyond `held` they are read twice
-  std::int64_t teams;      // kGrid: teams that run side by side
+  int width;       // kColumns: rows of a tile
+  // kBlock, kCluster, kGrid: vectors of a slice, kColumns: units of a thread, all in shared memory; kSweeps: vectors of
+  // a chunk.
+  int held;
+  // kGrid: vectors of a slice, those beyond `held` in registers; kSweeps: chunks of a row.
+  std::int64_t slice;
+  std::int64_t teams;      // kGrid: teams that run side by side; kSweeps: rows of a launch
+  std::int64_t stay;       // kSweeps: chunks that the L2 cache may still have for the second sweep
   std::int64_t blocks;     // of the launch
   std::int64_t shared;     // bytes of dynamic shared memory
   std::int64_t workspace;  // bytes of scratch in global memory
@@ -59,11 +66,13 @@ constexpr int kTileMaxRow = 512;     // bytes: above, a row's two edges cost und
 constexpr int kGroupMaxRow = 4096;   // bytes: 32 lanes with 8 vectors each
 constexpr int kTileBytes = 8192;     // bytes: 256 threads with 2 vectors each
 constexpr int kTileScales = 8192;    // bytes of shared memory for the scales of a tile
-constexpr int kTeamStatic = 1024;    // bytes of static shared memory of team_rows and grid_rows, at most
+constexpr int kTeamStatic = 1152;    // bytes of static shared memory of team_rows and grid_rows, at most: whole lines
 constexpr int kDriverShared = 1024;  // bytes the driver takes of each block's shared memory
-constexpr int kCounterBytes = 128;   // a line for each team's counter
+constexpr int kGridThreads = 768;    // of grid_rows, an SM
+constexpr int kSweepChunk = 32768;  // bytes: 64 KB were 1 % slower, as the last blocks of a sweep take longer
+constexpr int kSweepGroup = 256;    // chunks that are added up together
 constexpr int kColumnThreads = 256;
-constexpr int kColumnWidth = 1024;  // rows of a tile x blocks of its cluster: 4 to 8 KB of sums to exchange
+constexpr int kColumnTeam = 8;  // blocks that share the columns of a tile, at most
 constexpr int kStridedThreads = 256;
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;  // of a grid, in its first dimension
 
@@ -126,7 +135,7 @@ inline Plan tile(Layout const& at) {
   return plan;
 }
 
-inline Plan group(Layout const& at) {
+inline Plan group(Layout const& at, Limits const& device) {
   int const per = kVector / element_bytes(at.kind);
   std::int64_t const vectors = larger(1, at.columns / per);
   // Two loads in flight a lane where the row is long enough to leave neighbours 128 bytes each.
@@ -141,6 +150,8 @@ inline Plan group(Layout const& at) {
   plan.team = 1;
   plan.lanes = static_cast<int>(lanes);
   plan.each = static_cast<int>(each);
+  // Few rows: smaller blocks, until each SM has one.
+  while (plan.threads > 32 && at.rows * lanes < device.sms * static_cast<std::int64_t>(plan.threads)) plan.threads /= 2;
   plan.blocks = ceil_div(at.rows, plan.threads / plan.lanes);
   return plan;
 }
@@ -155,6 +166,37 @@ inline std::int64_t shared_for(Limits const& device, int blocks, int fixed) {
 // Vectors of a slice when `team` blocks share a row of `vectors` (lead included).
 inline std::int64_t slice(std::int64_t vectors, std::int64_t team) {
   return round_up(ceil_div(vectors, team), kLine / kVector);
+}
+
+// Bytes for the counters of `rows` rows of so many chunks: one for each group of chunks, one for the row.
+inline std::int64_t sweep_counters(std::int64_t rows, std::int64_t chunks) {
+  return round_up(rows * (1 + ceil_div(chunks, kSweepGroup)) * 4, kLine);
+}
+
+inline Plan sweeps(Layout const& at, Limits const& device) {
+  std::int64_t const size = element_bytes(at.kind);
+  Plan plan{};
+  plan.regime = Regime::kSweeps;
+  plan.threads = 256;
+  plan.team = 1;
+  plan.held = kSweepChunk / kVector;
+  // A row may begin up to seven vectors into its first line.
+  plan.slice = ceil_div(larger(1, at.columns * size / kVector) + kLine / kVector - 1, plan.held);
+  // As many rows a launch as the L2 cache may still have when they are scaled. It is not asked for its size: all shared
+  // memory together is about half of it, or more.
+  std::int64_t const near = static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
+  plan.teams = larger(1, near / (at.columns * size));
+  plan.teams = smaller(plan.teams, at.rows);
+  plan.blocks = plan.slice * plan.teams;
+  plan.stay = smaller(plan.slice, near / kSweepChunk);
+  plan.workspace =
+      sweep_counters(plan.teams, plan.slice) + plan.teams * (1 + ceil_div(plan.slice, kSweepGroup) + plan.slice) * 8;
+  return plan;
+}
+
+// Vectors that a thread of grid_rows keeps in registers.
+constexpr int kept(Kind kind) {
+  return kind == Kind::kFloat32 ? 3 : 1;
 }
 
 inline Plan team(Layout const& at, Limits const& device) {
@@ -179,22 +221,29 @@ inline Plan team(Layout const& at, Limits const& device) {
     plan.blocks = at.rows * team;
     held = slice(vectors, team);
   } else {
-    // As many rows side by side as the chip holds; a row that exceeds it gets all of it and is read twice in part.
-    // Without cooperative launches each block is a team of its own, which nobody waits for.
-    plan.regime = Regime::kGrid;
+    // Three blocks an SM, of different teams where several rows fit the chip side by side: while some meet, others
+    // load. A row that needs the whole chip gets one block an SM: fewer to wait for.
     std::int64_t const slots = 3 * static_cast<std::int64_t>(device.sms);
-    std::int64_t const most = capacity(3);
+    std::int64_t const threads = kGridThreads / 3;
     team = 1;
-    if (device.cooperative != 0) {
-      while (team <= slots && slice(vectors, team) > most) ++team;
-    }
-    team = smaller(team, slots);
+    while (team <= slots && slice(vectors, team) > capacity(3) + kept(at.kind) * threads) ++team;
     plan.teams = smaller(at.rows, slots / team);
-    if (device.cooperative != 0) team = slots / plan.teams;
-    plan.blocks = plan.teams * team;
-    held = smaller(slice(vectors, team), most);
+    bool const alone = plan.teams <= 1;
+    team = alone ? device.sms : slots / plan.teams;
+    held = alone ? capacity(1) : capacity(3);
+    plan.threads = static_cast<int>(alone ? kGridThreads : threads);
+    std::int64_t const most = held + kept(at.kind) * plan.threads;
+    if (device.cooperative == 0 || slice(vectors, team) > most) return sweeps(at, device);
+    plan.regime = Regime::kGrid;
+    plan.teams = larger(plan.teams, 1);
+    plan.team = static_cast<int>(team);
     plan.slice = slice(vectors, team);
-    plan.workspace = plan.teams * (kCounterBytes + 2 * team * 8);
+    plan.held = static_cast<int>(smaller(plan.slice, held));
+    plan.shared = plan.held * kVector;
+    plan.blocks = plan.teams * team;
+    std::int64_t const words = at.kind == Kind::kFloat64 ? 2 : 1;
+    plan.workspace = (1 + plan.teams) * kLine + plan.teams * 2 * (team * words + 1) * 8;
+    return plan;
   }
   plan.team = static_cast<int>(team);
   plan.held = static_cast<int>(held);
@@ -213,66 +262,88 @@ inline int neighbours(Layout const& at) {
   return found;
 }
 
-// May a thread move 16 bytes of neighbouring rows at once, wherever it is?
-inline bool wide(Layout const& at, int unit) {
+// Are the beginnings and ends of `unit`'s strips multiples of `bytes`, in both tensors?
+inline bool strips_aligned(Layout const& at, int unit, int bytes) {
   std::int64_t const size = element_bytes(at.kind);
   std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) | reinterpret_cast<std::uintptr_t>(at.out);
   all |= at.column_in * size | at.column_out * size | at.outer.size[unit] * size;
   for (int d = 0; d < at.outer.dims; ++d) {
     if (d != unit) all |= at.outer.in[d] * size | at.outer.out[d] * size;
   }
-  return all % kVector == 0;
+  return all % bytes == 0;
+}
+
+// Do they lie beyond such a multiple by the same in both?
+inline bool strips_alike(Layout const& at, int unit, int bytes) {
+  std::int64_t const size = element_bytes(at.kind);
+  std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) - reinterpret_cast<std::uintptr_t>(at.out);
+  all |= (at.column_in - at.column_out) * size;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (d != unit) all |= (at.outer.in[d] - at.outer.out[d]) * size;
+  }
+  return all % bytes == 0;
 }
 
 inline Plan columns(Layout const& at, Limits const& device, int unit) {
   int const size = element_bytes(at.kind);
+  std::int64_t const strip = at.outer.size[unit];
   Plan plan{};
   plan.regime = Regime::kColumns;
   plan.threads = kColumnThreads;
   plan.unit = unit;
-  plan.unit_bytes = wide(at, unit) ? kVector : size;
-  int const rows = plan.unit_bytes / size;  // of a unit
-  std::int64_t const units = at.outer.size[unit] / rows;
-  // No more threads behind each other than there are columns, and a line across where the strip is that wide.
-  std::int64_t behind = 1;
-  while (behind * 2 <= smaller(at.columns, kColumnThreads)) behind *= 2;
-  std::int64_t const narrowest = larger(kColumnThreads / behind, smaller(kLine / plan.unit_bytes, power_of_two(units)));
-  // Wider tiles cut fewer sectors of 32 bytes in two where strips are not aligned, but may reach further beyond the
-  // strip.
-  std::int64_t const unit_row =
-      static_cast<std::int64_t>(kColumnThreads) * plan.unit_bytes;  // one unit of every thread
-  std::int64_t best = 0;
-  for (std::int64_t across = narrowest; across <= kColumnThreads; across *= 2) {
-    std::int64_t const cost = ceil_div(units, across) * (across * plan.unit_bytes + (rows > 1 ? 0 : 32));
-    std::int64_t const team = smaller(device.max_cluster, kColumnWidth / (across * rows));
-    bool const fits =
-        team > 0 && ceil_div(at.columns, kColumnThreads / across * team) <= shared_for(device, 3, 16384) / unit_row;
-    if (best != 0 && (cost >= best || !fits)) continue;
-    best = cost;
-    plan.across = static_cast<int>(across);
-  }
-  std::int64_t const width = static_cast<std::int64_t>(plan.across) * rows;
-  std::int64_t const deep = kColumnThreads / plan.across;
+  bool const whole = strips_aligned(at, unit, kVector);
+  plan.unit_bytes = whole || strips_alike(at, unit, kVector) ? kVector : size;
+  plan.shifted = plan.unit_bytes == kVector && !whole ? 1 : 0;
+  std::int64_t const rows = plan.unit_bytes / size;  // of a unit
   std::int64_t const sum = at.kind == Kind::kFloat64 ? 8 : 4;
-  std::int64_t const sums = kColumnThreads / larger(plan.across, 32) * width * sum;
-  std::int64_t held = 0;
-  std::int64_t exchange = 0;
-  for (int team = 1; team <= device.max_cluster && team * width <= kColumnWidth; team *= 2) {
-    exchange = team > 1 ? team * width * sum : 0;
-    std::int64_t const room = shared_for(device, 3, static_cast<int>(sums + exchange)) / unit_row;
-    std::int64_t const need = ceil_div(at.columns, deep * team);
-    held = smaller(need, larger(room, 1));
-    plan.team = team;
-    if (need <= room) break;
+  std::int64_t const unit_row = std::int64_t{kColumnThreads} * plan.unit_bytes;  // one unit of every thread
+  // Four columns a thread where there are as many, and a line across where the strip is that wide. The columns of a
+  // thread are a multiple of a vector apart if the threads behind each other are.
+  std::int64_t behind = 1;
+  while (behind * 8 <= smaller(at.columns, kColumnThreads * 4)) behind *= 2;
+  std::int64_t const line = smaller(kLine / plan.unit_bytes, power_of_two(ceil_div(strip, rows)));
+  std::int64_t const widest = plan.shifted != 0 ? kColumnThreads / rows : kColumnThreads;
+  std::int64_t const narrowest = smaller(widest, larger(kColumnThreads / behind, line));
+  // Three blocks an SM, so that one still loads while others add up or store; one where that lets a cluster hold the
+  // columns. (Five smaller ones were 5 to 10 % slower, as were clusters of 16.) Wider tiles cut fewer sectors of 32
+  // bytes in two, but may reach further beyond the strip.
+  bool fits = false;
+  std::int64_t cost = 0;
+  auto const attempt = [&](std::int64_t across, int blocks) {
+    std::int64_t const most = plan.shifted != 0 ? (across - 1) * rows + 1 : across * rows;
+    std::int64_t const tiles = ceil_div(strip, most);
+    plan.across = static_cast<int>(across);
+    plan.width = static_cast<int>(plan.shifted != 0 ? ceil_div(strip, tiles) : most);
+    std::int64_t const groups = kColumnThreads / (plan.shifted != 0 ? across : larger(across, 32));
+    std::int64_t const sums = (larger(groups, 2) + 1) * plan.width * sum;
+    std::int64_t const room = larger(1, shared_for(device, blocks, static_cast<int>(sums)) / unit_row);
+    std::int64_t const others = tiles * (at.rows / strip);
+    std::int64_t team = 1;
+    std::int64_t need = ceil_div(at.columns, kColumnThreads / across);
+    std::int64_t const largest = smaller(device.max_cluster, kColumnTeam);
+    while (team * 2 <= largest && (need > room || (need > 1 && others * team < device.sms))) {
+      team *= 2;
+      need = ceil_div(at.columns, kColumnThreads / across * team);
+    }
+    plan.team = static_cast<int>(team);
+    plan.held = static_cast<int>(smaller(need, room));
+    plan.shared = plan.held * unit_row + sums;
+    plan.blocks = others * team;
+    fits = need <= room;
+    cost = tiles * (across * plan.unit_bytes + (whole ? 0 : kLine / 4));
+  };
+  for (int blocks : {3, 1}) {
+    Plan best{};
+    std::int64_t least = 0;
+    for (std::int64_t across = narrowest; across <= widest; across *= 2) {
+      attempt(across, blocks);
+      if (!fits || (least != 0 && cost >= least)) continue;
+      best = plan;
+      least = cost;
+    }
+    if (least != 0) return best;
   }
-  if (plan.team == 0) {  // a tile so wide that no cluster may share it: its block keeps what it can
-    plan.team = 1;
-    exchange = 0;
-    held = smaller(ceil_div(at.columns, deep), larger(shared_for(device, 3, static_cast<int>(sums)) / unit_row, 1));
-  }
-  plan.held = static_cast<int>(held);
-  plan.shared = held * unit_row + exchange + sums;
-  plan.blocks = ceil_div(units, plan.across) * (at.rows / at.outer.size[unit]) * plan.team;
+  attempt(narrowest, 3);  // what does not fit is read twice
   return plan;
 }
 
@@ -293,9 +364,7 @@ inline Plan choose(Layout const& at, Limits const& device) {
   if (at.column_in == 1 && at.column_out == 1 && at.outer.dims <= kFewOuter) {
     std::int64_t const row = at.columns * element_bytes(at.kind);
     if (row <= choice::kTileMaxRow && choice::flat(at)) return choice::tile(at);
-    // A short row whose SMs would idle is better shared by a block.
-    bool const idle = at.rows < 8 * static_cast<std::int64_t>(device.sms) && row >= 1024;
-    if (row <= choice::kGroupMaxRow && !idle) return choice::group(at);
+    if (row <= choice::kGroupMaxRow) return choice::group(at, device);
     return choice::team(at, device);
   }
   int const unit = choice::neighbours(at);

@@ -1,10 +1,14 @@
 // Dim 1 is not the innermost: the elements of a row lie a stride apart, and neighbours in memory belong to different
 // rows.
 //
-// A tile is a strip of neighbouring rows. Threads lie along the strip, so a warp reads neighbouring elements; those
-// behind each other, and the blocks of a cluster, share out the columns. A thread moves one unit at a time: 16 bytes
-// where all addresses allow it, else an element. It keeps its units in shared memory, so a strip is read once; what
-// does not fit is read twice, the second time backwards.
+// A tile is a stretch of neighbouring rows. Threads lie along it, so a warp reads neighbouring elements; those behind
+// each other, and the blocks of a cluster, share out the columns. A thread moves one unit at a time: 16 bytes, or an
+// element where input and output are aligned differently. It keeps its units in shared memory, so a tile is read once;
+// what does not fit is read twice, the second time backwards.
+//
+// Vectors lie at 16-byte addresses. Where the columns of a tile begin anywhere, they are shifted against the rows,
+// column by column: the first and the last unit of a column then hold elements of the neighbouring tile, or even of the
+// neighbouring column, beside the tile's own. These are read, and neither counted nor written.
 #pragma once
 
 #include "rows.cuh"
@@ -13,7 +17,15 @@
 namespace l1norm {
 
 constexpr int kColumnThreads = 256;
-constexpr int kColumnBlocks = 3;  // blocks an SM that the registers must leave room for
+
+enum class Units {
+  kElements,  // an element each
+  kAligned,   // vectors; all columns of all tiles begin at one
+  kShifted,   // vectors; columns begin anywhere, and those of one thread a multiple of a vector apart
+};
+
+// Blocks an SM that the registers must leave room for.
+template <typename T, Units kUnits> constexpr int kColumnBlocks = kUnits == Units::kShifted || sizeof(T) == 2 ? 3 : 4;
 
 struct ColumnArgs {
   void const* in;
@@ -21,22 +33,24 @@ struct ColumnArgs {
   std::int64_t columns;
   std::int64_t column_in;
   std::int64_t column_out;
-  std::int64_t units;          // of a strip: units of neighbouring rows
-  std::int64_t strips;         // tiles along a strip
+  std::int64_t strip;          // neighbouring rows in all
+  std::int64_t tiles;          // of a strip
   OuterDims<kFewOuter> outer;  // the other dimensions
+  int width;                   // rows of a tile
   int across_log2;             // units across a tile, a power of two
-  int team;                    // blocks that share a tile's columns
+  int team_log2;               // blocks that share a tile's columns, a power of two
   int held;                    // units of a thread in shared memory, at most
 };
 
 // What a thread moves at once: a vector of neighbouring rows' elements, or one element.
-template <typename T, bool kWide> struct Unit;
+template <typename T, bool kVector> struct Unit;
 
 template <typename T> struct Unit<T, true> {
   using Type = uint4;
   static constexpr int kRows = kPerVector<T>;
   static __device__ SumOf<T> widen(uint4 const& unit, int i) { return Numeric<T>::widen(unit, i); }
   static __device__ uint4 load(T const* from) { return load16(from); }
+  static __device__ uint4 pack(SumOf<T> const* y) { return Numeric<T>::pack(y); }
   static __device__ void store(T* to, SumOf<T> const* y) { store16(to, Numeric<T>::pack(y)); }
   static __device__ void fetch(uint4* to, T const* from) { copy16_async(to, from); }
 };
@@ -46,116 +60,182 @@ template <typename T> struct Unit<T, false> {
   static constexpr int kRows = 1;
   static __device__ SumOf<T> widen(T unit, int) { return Numeric<T>::widen(unit); }
   static __device__ T load(T const* from) { return *from; }
+  static __device__ T pack(SumOf<T> const* y) { return Numeric<T>::narrow(y[0]); }
   static __device__ void store(T* to, SumOf<T> const* y) { *to = Numeric<T>::narrow(y[0]); }
   static __device__ void fetch(T* to, T const* from) { copy_element_async(to, from); }
 };
 
-template <typename T, bool kWide>
-__global__ void __launch_bounds__(kColumnThreads, kColumnBlocks) column_tiles(ColumnArgs const args) {
+// The sums of a tile's rows, from what each thread has found for those of its unit; as scales, in shared memory.
+//
+template <typename Sum> struct TileSums {
+  Sum* sums;    // of each row, from each group of threads behind each other; at least two of each row
+  Sum* totals;  // of each row, in this block
+  int width;    // rows
+  int groups;
+
+  __device__ RowScale<Sum>* scales() const { return reinterpret_cast<RowScale<Sum>*>(sums); }
+
+  // Behind a barrier after all sums are written. Row by row, in the order of the groups and of the members.
+  __device__ void add_up(int team, Sum columns) const {
+    for (int row = static_cast<int>(threadIdx.x); row < width; row += kColumnThreads) {
+      Sum total = 0;
+      for (int g = 0; g < groups; ++g) total += sums[g * width + row];
+      totals[row] = total;
+    }
+    if (team > 1) {
+      cluster_arrive();
+      cluster_wait();
+    } else {
+      __syncthreads();  // the scales take the place of the sums
+    }
+    for (int row = static_cast<int>(threadIdx.x); row < width; row += kColumnThreads) {
+      Sum total = 0;
+      if (team > 1) {
+#pragma unroll 4
+        for (int member = 0; member < team; ++member) total += cluster_load(&totals[row], member);
+      } else {
+        total = totals[row];
+      }
+      scales()[row] = row_scale(total, columns);
+    }
+    if (team > 1) cluster_arrive();  // waited for before a block leaves: its totals are read until then
+    __syncthreads();
+  }
+};
+
+template <typename T, Units kUnits>
+__global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) column_tiles(ColumnArgs const args) {
   using Sum = SumOf<T>;
-  using U = Unit<T, kWide>;
+  using U = Unit<T, kUnits != Units::kElements>;
   constexpr int kRows = U::kRows;
-  constexpr int kUnroll = 8;
+  constexpr int kUnroll = 4;
+  let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   int const across = 1 << args.across_log2;
-  int const width = across * kRows;  // rows of a tile
   int const x = thread & (across - 1);
   int const y = thread >> args.across_log2;
   int const deep = kColumnThreads >> args.across_log2;  // threads behind each other
-  int const rank = static_cast<int>(blockIdx.x % static_cast<unsigned>(args.team));
-  std::int64_t const tile = blockIdx.x / static_cast<unsigned>(args.team);
+  int const team = 1 << args.team_log2;
+  int const rank = static_cast<int>(blockIdx.x) & (team - 1);
+  std::int64_t const tile = blockIdx.x >> args.team_log2;
 
-  // Dynamic shared memory: the units, what the cluster's blocks send each other, the sums of the block's parts.
-  extern __shared__ uint4 dynamic[];
-  auto* const held = reinterpret_cast<typename U::Type*>(dynamic) + thread;
-  Sum* const exchanged =
-      reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
-  Sum* const partial = exchanged + (args.team > 1 ? args.team * width : 0);
-
-  if (args.team > 1) cluster_arrive();
-  wait_for_previous();
-
-  std::int64_t const outer = divide(tile, args.strips);
-  std::int64_t const unit = (tile - outer * args.strips) * across + x;
-  Offsets const at = offsets(args.outer, outer);
-  T const* const in = static_cast<T const*>(args.in) + at.in + unit * kRows;
-  T* const out = static_cast<T*>(args.out) + at.out + unit * kRows;
   // This thread's columns: first, first + stride, ...
-  int const first = y * args.team + rank;
-  int const stride = deep * args.team;
+  int const first = y * team + rank;
+  int const stride = deep * team;
+  std::int64_t const outer = divide(tile, args.tiles);
+  std::int64_t const row = (tile - outer * args.tiles) * args.width;  // the tile's first, in its strip
+  Offsets const at = offsets(args.outer, outer);
+  T const* from = static_cast<T const*>(args.in) + at.in + row + first * args.column_in;
+  T* to = static_cast<T*>(args.out) + at.out + row + first * args.column_out;
+  // The tile's row that the unit's first element belongs to; its other elements belong to the next rows.
+  int begin = x * kRows;
+  if constexpr (kUnits == Units::kShifted)
+    begin -= static_cast<int>(reinterpret_cast<std::uintptr_t>(from) % kVectorBytes / sizeof(T));
+  from += begin;
+  to += begin;
+  int const width = static_cast<int>(args.strip - row < args.width ? args.strip - row : args.width);
+  auto const mine = [&](int i) {
+    return kRows == 1 || static_cast<unsigned>(begin + i) < static_cast<unsigned>(width);
+  };
+  bool const whole = kUnits != Units::kShifted || (begin >= 0 && begin + kRows <= width);
+
   std::int64_t count = 0;
-  if (unit < args.units && first < args.columns) count = divide(args.columns - 1 - first, stride) + 1;
+  if (begin < width && first < args.columns) count = divide(args.columns - 1 - first, stride) + 1;
   int const kept = static_cast<int>(count < args.held ? count : args.held);
   std::int64_t const step_in = stride * args.column_in;
   std::int64_t const step_out = stride * args.column_out;
-  T const* const from = in + first * args.column_in;
-  T* const to = out + first * args.column_out;
 
+  // A unit across the end of its strip is read whole only between two columns behind each other: the tensor is there.
+  bool const across_end = kUnits == Units::kShifted && (row + begin < 0 || row + begin + kRows > args.strip);
+  auto const torn = [&](std::int64_t k) {
+    if (!across_end) return false;
+    std::int64_t const column = first + k * stride;
+    return args.column_in != args.strip || (begin < 0 ? column == 0 : column == args.columns - 1);
+  };
+  auto const load_torn = [&](T const* place) {
+    Sum values[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) values[i] = mine(i) ? Numeric<T>::widen(place[i]) : Sum(0);
+    return U::pack(values);
+  };
+  auto const load = [&](std::int64_t k) {
+    return torn(k) ? load_torn(from + k * step_in) : U::load(from + k * step_in);
+  };
+
+  // Dynamic shared memory: the units, and the sums.
+  extern __shared__ uint4 dynamic[];
+  auto* const held = reinterpret_cast<typename U::Type*>(dynamic) + thread;
+  TileSums<Sum> sums;
+  sums.width = args.width;
+  int const side = kUnits == Units::kShifted || across > kWarp ? across : kWarp;  // threads of a group
+  sums.groups = kColumnThreads / side;
+  sums.sums = reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
+  sums.totals = sums.sums + (sums.groups > 2 ? sums.groups : 2) * args.width;
+
+  wait_for_previous();
 #pragma unroll kUnroll
-  for (int k = 0; k < kept; ++k) U::fetch(held + k * kColumnThreads, from + k * step_in);
+  for (int k = 0; k < kept; ++k) {
+    if (!torn(k)) U::fetch(held + k * kColumnThreads, from + k * step_in);
+  }
+  if (across_end) {
+    for (int k = 0; k < kept; ++k) {
+      if (torn(k)) held[k * kColumnThreads] = load_torn(from + k * step_in);
+    }
+  }
   Sum sum[kRows] = {};
   auto const add = [&](typename U::Type const& value, Sum* part) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) part[i] += magnitude(U::widen(value, i));
   };
-  for (std::int64_t k = kept; k < count; ++k) add(U::load(from + k * step_in), sum);
+#pragma unroll kUnroll
+  for (std::int64_t k = kept; k < count; ++k) add(load(k), sum);
   copies_arrived();
-  for (int k = 0; k < kept; k += kUnroll) {
+  for (int k = 0; k < kept; k += 2 * kUnroll) {
     Sum part[kRows] = {};
 #pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
+    for (int i = 0; i < 2 * kUnroll; ++i) {
       if (k + i < kept) add(held[(k + i) * kColumnThreads], part);
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) sum[i] += part[i];
   }
 
-  // Threads behind each other: in the warp, in the block, in the cluster.
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    for (int step = across; step < kWarp; step *= 2) sum[i] += __shfl_xor_sync(kAllLanes, sum[i], step);
-  }
-  int const wide = across < kWarp ? kWarp : across;
-  int const groups = kColumnThreads / wide;
-  if (groups > 1) {
-    if ((thread & (wide - 1)) < across) {
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) partial[thread / wide * width + x * kRows + i] = sum[i];
-    }
-    __syncthreads();
+  // Threads behind each other in a warp, then the warps, then the blocks.
+  if constexpr (kUnits != Units::kShifted) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      sum[i] = 0;
-      for (int g = 0; g < groups; ++g) sum[i] += partial[g * width + x * kRows + i];
+      for (int step = across; step < kWarp; step *= 2) sum[i] += __shfl_xor_sync(kAllLanes, sum[i], step);
     }
   }
-  if (args.team > 1) {
-    cluster_wait();  // all members run, so their shared memory may be written
-    for (int member = y; member < args.team; member += deep) {
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) cluster_store(&exchanged[rank * width + x * kRows + i], member, sum[i]);
-    }
-    cluster_arrive();
-    cluster_wait();
+  if (thread % side < across) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      sum[i] = 0;
-      for (int m = 0; m < args.team; ++m) sum[i] += exchanged[m * width + x * kRows + i];
+      if (mine(i)) sums.sums[thread / side * args.width + begin + i] = sum[i];
     }
   }
+  __syncthreads();
+  sums.add_up(team, static_cast<Sum>(args.columns));
+
   RowScale<Sum> scale[kRows];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) scale[i] = row_scale(sum[i], static_cast<Sum>(args.columns));
-
+  for (int i = 0; i < kRows; ++i) scale[i] = sums.scales()[mine(i) ? begin + i : 0];
   auto const store = [&](T* place, typename U::Type const& value) {
     Sum quotients[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) quotients[i] = quotient(U::widen(value, i), scale[i]);
-    U::store(place, quotients);
+    if (whole) {
+      U::store(place, quotients);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        if (mine(i)) place[i] = Numeric<T>::narrow(quotients[i]);
+      }
+    }
   };
-  for (std::int64_t k = count - 1; k >= kept; --k) store(to + k * step_out, U::load(from + k * step_in));
-#pragma unroll 4
+  for (std::int64_t k = count - 1; k >= kept; --k) store(to + k * step_out, load(k));
+#pragma unroll kUnroll
   for (int k = 0; k < kept; ++k) store(to + k * step_out, held[k * kColumnThreads]);
+  if (team > 1) cluster_wait();
 }
 
 }  // namespace l1norm

@@ -1,12 +1,9 @@
-// Rows that no cluster holds, of any length: a team of blocks from the whole chip shares a row and meets in global
-// memory.
+// Rows that no cluster holds but the chip does: a team of blocks from the whole chip keeps a row in shared memory and
+// registers, and meets in global memory.
 //
 // The launch is cooperative: all its blocks run at once, so a team may wait for its members. It stays for many rows: as
 // soon as a vector has been stored, the block asks for the same place of the next row, so that loads go on while the
-// last stores drain.
-//
-// A row longer than the chip's shared memory is read from memory twice in part: what a slice has beyond `held` is added
-// up on the way, and read again backwards, so that it begins with what the L2 cache still has.
+// last stores drain. Teams get their rows as they come, because some parts of the chip are faster than others.
 #pragma once
 
 #include "slice.cuh"
@@ -14,64 +11,72 @@
 
 namespace l1norm {
 
-constexpr int kGridThreads = 256;
-constexpr int kGridBlocks = 3;  // blocks an SM: the registers must leave room for all, as they run at once
+constexpr int kGridThreads = 768;  // an SM: one block of as many, or three of a third each
 
-// Loads in flight for a thread that reads past shared memory: three blocks of 256 threads x 4 x 16 bytes keep 48 KB
-// under way on an SM. Eight made the registers spill, which cost 10 % in every row.
-constexpr int kFlying = 4;
+// Vectors that a thread keeps in registers, beyond those in shared memory: 12 to 36 KB an SM. One more would spill
+// on one of the architectures.
+template <typename T> constexpr int kKept = sizeof(T) == 4 ? 3 : 1;
 
 struct GridArgs {
   Rows<kFewOuter> rows;
-  int team;            // blocks that share a row
-  std::int64_t slice;  // vectors of a block, a multiple of a line
-  int held;            // of these in shared memory, at most
+  int team;   // blocks that share a row
+  int slice;  // vectors of a block, a multiple of a line
+  int held;   // of these in shared memory, at most; the rest, a few for each thread, in registers
   GridMeeting meeting;
 };
 
-// Sum of magnitudes of places [held, end).
-template <typename T> __device__ inline SumOf<T> sum_unheld(Slice<T> const& slice, int held) {
-  int const threads = static_cast<int>(blockDim.x);
-  SumOf<T> sum = 0;
-  for (std::int64_t i = held + static_cast<int>(threadIdx.x); i < slice.end; i += kFlying * threads) {
-    uint4 v[kFlying];
-#pragma unroll
-    for (int k = 0; k < kFlying; ++k) {
-      v[k] = make_uint4(0, 0, 0, 0);
-      if (i + k * threads < slice.end) v[k] = load16(slice.in + (i + k * threads) * kPerVector<T>);
-    }
-    SumOf<T> part[kFlying];
-#pragma unroll
-    for (int k = 0; k < kFlying; ++k) part[k] = abs_sum<T>(v[k]);
-    sum += tree_sum<kFlying>(part);
-  }
-  return sum;
-}
+// The places of a slice beyond shared memory, each thread its own, in registers.
+template <typename T> struct Kept {
+  uint4 vector[kKept<T>];
 
-// Read places [held, end) again, last first, and store their quotients.
-template <typename T> __device__ inline void scale_unheld(Slice<T> const& slice, int held, RowScale<SumOf<T>> scale) {
-  int const threads = static_cast<int>(blockDim.x);
-  bool const whole = slice.row.same_phase();
-  for (std::int64_t i = slice.end - 1 - static_cast<int>(threadIdx.x); i >= held; i -= kFlying * threads) {
-    uint4 v[kFlying];
+  static __device__ int place(int k, int held) {
+    return held + static_cast<int>(threadIdx.x) + k * static_cast<int>(blockDim.x);
+  }
+  __device__ void load(Slice<T> const& slice, int held) {
 #pragma unroll
-    for (int k = 0; k < kFlying; ++k) {
-      if (i - k * threads >= held) v[k] = load16(slice.in + (i - k * threads) * kPerVector<T>);
+    for (int k = 0; k < kKept<T>; ++k) {
+      vector[k] = make_uint4(0, 0, 0, 0);
+      if (place(k, held) < slice.end) vector[k] = load16(slice.in + place(k, held) * kPerVector<T>);
     }
+  }
+  __device__ SumOf<T> sum() const {
+    SumOf<T> sum = 0;
 #pragma unroll
-    for (int k = 0; k < kFlying; ++k) {
-      if (i - k * threads < held) break;
-      T* const to = slice.out + (i - k * threads) * kPerVector<T>;
+    for (int k = 0; k < kKept<T>; ++k) sum += abs_sum<T>(vector[k]);
+    return sum;
+  }
+  __device__ void store(Slice<T> const& slice, int held, RowScale<SumOf<T>> scale) const {
+    bool const whole = slice.row.same_phase();
+#pragma unroll
+    for (int k = 0; k < kKept<T>; ++k) {
+      if (place(k, held) >= slice.end) continue;
+      T* const to = slice.out + place(k, held) * kPerVector<T>;
       if (whole) {
-        store16(to, quotient16<T>(v[k], scale));
+        store16(to, quotient16<T>(vector[k], scale));
       } else {
-        store_elements<T>(to, v[k], scale);
+        store_elements<T>(to, vector[k], scale);
       }
     }
   }
+};
+
+// Start copying these places into shared memory, each thread its own, in groups of kUnroll. Returns how many.
+template <typename T> __device__ inline int fetch_chunks(Slice<T> const& slice, Places const& places, uint4* held) {
+  int const threads = static_cast<int>(blockDim.x);
+  int groups = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < places.end; i += kUnroll * threads) {
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) {
+      if (places.has(i + k * threads))
+        copy16_async(&held[i + k * threads], slice.in + (i + k * threads) * kPerVector<T>);
+    }
+    group_copies();
+    ++groups;
+  }
+  return groups;
 }
 
-template <typename T> __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs const args) {
+template <typename T> __global__ void __launch_bounds__(kGridThreads, 1) grid_rows(GridArgs const args) {
   using Sum = SumOf<T>;
   extern __shared__ uint4 held[];
   __shared__ GridSlots<Sum> slots;
@@ -79,34 +84,58 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, kGridBlock
   int const threads = static_cast<int>(blockDim.x);
   GridPlace const place = grid_place(args.team);
 
+  auto const slice_at = [&](unsigned row) { return slice_of<T>(args.rows, row, place.rank, args.slice); };
   // The first block of a team has the row's edges, one to a thread.
-  auto const has_edge = [&](Slice<T> const& slice) { return place.rank == 0 && thread < slice.row.edges(); };
-  auto const load_edge = [&](Slice<T> const& slice) {
-    return has_edge(slice) ? Numeric<T>::widen(slice.row.in[slice.row.edge(thread, args.rows.columns)]) : Sum(0);
+  auto const has_edge = [&](RowView<T> const& row) { return place.rank == 0 && thread < row.edges(); };
+  auto const load_edge = [&](RowView<T> const& row) {
+    return has_edge(row) ? Numeric<T>::widen(row.in[row.edge(thread, args.rows.columns)]) : Sum(0);
   };
 
-  std::int64_t row = place.team;
-  Slice<T> now = slice_of<T>(args.rows, row, place.rank, args.slice);
-  Places mine = held_places(now, args.held);
-  fetch(now, mine, held);
-  Sum edge = load_edge(now);
+  unsigned row = static_cast<unsigned>(place.team);
+  Places mine;
+  int flying;  // groups of copies on their way
+  Kept<T> kept;
+  Sum edge;
+  {
+    Slice<T> const first = slice_at(row);
+    mine = held_places(first, args.held);
+    flying = fetch_chunks(first, mine, held);
+    kept.load(first, args.held);
+    edge = load_edge(first.row);
+  }
 
-  for (int turn = 0;; ++turn) {
-    Sum sum = magnitude(edge) + sum_unheld(now, args.held);
-    copies_arrived();
-    sum += abs_sum_held<T>(mine, held);
-    Sum const total = grid_sum(sum, place, slots, args.meeting, turn);
-    RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
+  for (unsigned turn = 1;; ++turn) {
+    unsigned claimed = 0;
+    if (place.rank == 0 && thread == 0) claimed = static_cast<unsigned>(place.teams) + atomicAdd(args.meeting.rows, 1u);
+    // Group by group, as the copies arrive.
+    Sum sum = magnitude(edge);
+    for (int i = thread; i < mine.end; i += kUnroll * threads) {
+      groups_arrived(--flying);
+      Sum part[kUnroll];
+#pragma unroll
+      for (int k = 0; k < kUnroll; ++k)
+        part[k] = mine.has(i + k * threads) ? abs_sum<T>(held[i + k * threads]) : Sum(0);
+      sum += tree_sum<kUnroll>(part);
+    }
+    sum += kept.sum();
+    Met<Sum> const met = grid_meet(sum, claimed, place, slots, args.meeting, turn);
+    RowScale<Sum> const scale = row_scale(met.sum, static_cast<Sum>(args.rows.columns));
 
-    bool const more = row + place.teams < args.rows.count;
-    Slice<T> next = now;
-    next.end = next.begin;
-    if (more) next = slice_of<T>(args.rows, row + place.teams, place.rank, args.slice);
-    Places const theirs = held_places(next, args.held);
+    Slice<T> const now = slice_at(row);
+    kept.store(now, args.held, scale);
+    if (has_edge(now.row)) {
+      now.row.out[now.row.edge(thread, args.rows.columns)] = Numeric<T>::narrow(quotient(edge, scale));
+    }
 
+    bool const more = met.next < args.rows.count;
+    row = more ? met.next : row;
+    Slice<T> const next = slice_at(row);
+    Places theirs = held_places(next, args.held);
+    if (!more) theirs.end = theirs.begin;
     if (now.row.same_phase()) {
       // Four vectors at a time: read, store, and ask for the next row's at the same places.
       int const last = mine.end > theirs.end ? mine.end : theirs.end;
+      flying = 0;
       for (int i = thread; i < last; i += kUnroll * threads) {
         uint4 v[kUnroll];
 #pragma unroll
@@ -123,6 +152,8 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, kGridBlock
           if (theirs.has(i + k * threads))
             copy16_async(&held[i + k * threads], next.in + (i + k * threads) * kPerVector<T>);
         }
+        group_copies();
+        ++flying;
       }
     } else {
       // Neighbours' vectors are read: the barrier inside the sum let them arrive, this one keeps them until all have
@@ -130,17 +161,12 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, kGridBlock
       store_gathered<T>(reinterpret_cast<T const*>(held + mine.begin), now.out + mine.begin * kPerVector<T>,
                         (mine.end - mine.begin) * kPerVector<T>, scale);
       __syncthreads();
-      fetch(next, theirs, held);
-    }
-    scale_unheld(now, args.held, scale);
-    if (has_edge(now)) {
-      now.row.out[now.row.edge(thread, args.rows.columns)] = Numeric<T>::narrow(quotient(edge, scale));
+      flying = fetch_chunks(next, theirs, held);
     }
     if (!more) return;
-    edge = load_edge(next);
-    now = next;
+    kept.load(next, args.held);
+    edge = load_edge(next.row);
     mine = theirs;
-    row += place.teams;
   }
 }
 

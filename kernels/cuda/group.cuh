@@ -28,7 +28,7 @@ constexpr int kGroupBlocks = kEach == 1   ? 6
 template <typename T, int kEach, int kDims>
 __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group_rows(GroupArgs<kDims> const args) {
   using Sum = SumOf<T>;
-  wait_for_previous();
+  let_next_begin();
   int const lanes = 1 << args.lanes_log2;
   int const lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   std::int64_t const row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> args.lanes_log2;
@@ -37,6 +37,7 @@ __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group
   int const vectors = live ? static_cast<int>(at.part.vectors) : 0;
   bool const has_edge = live && lane < at.edges();
 
+  wait_for_previous();
   uint4 held[kEach];
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {

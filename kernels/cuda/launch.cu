@@ -13,6 +13,7 @@
 #include "grid_rows.cuh"
 #include "group.cuh"
 #include "strided.cuh"
+#include "sweeps.cuh"
 #include "team_rows.cuh"
 #include "tile.cuh"
 
@@ -23,9 +24,13 @@ static_assert(choice::kTileBytes == kTileBytes && choice::kTileScales == kTileSc
               "choice.h and tile.cuh disagree");
 static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
-static_assert(choice::kTeamStatic >= sizeof(double) * kMaxTeamWarps && choice::kTeamStatic >= sizeof(GridSlots<double>),
+static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= sizeof(Mailbox<double>) &&
+                  choice::kTeamStatic >= sizeof(GridSlots<double>),
               "choice.h and team.cuh disagree");
-static_assert(choice::kCounterBytes == kCounterStride * sizeof(unsigned), "choice.h and team.cuh disagree");
+static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
+static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
+                  choice::kept(Kind::kFloat32) == kKept<float> && choice::kept(Kind::kBFloat16) == kKept<__nv_bfloat16>,
+              "choice.h and grid_rows.cuh disagree");
 
 constexpr int kMaxDevices = 64;  // c10's own limit is 64 devices in a process
 
@@ -43,12 +48,21 @@ struct Shape {
   bool cooperative;
 };
 
+// Blocks an SM up to which a launch may begin before the one before it is done. Larger ones gain nothing by that, and
+// their blocks would each wait for it.
+constexpr int kBriefBlocks = 8;
+
+struct Device {
+  int major;  // of its compute capability
+  int sms;
+};
+
 // What must be allowed per kernel and device before a launch of this shape: more than 48 KB of shared memory, clusters
 // of more than eight blocks. Allowed once, always up to the most that is possible, so that no call lowers what another
 // on its way needs.
-cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major) {
+cudaError_t allow(void const* kernel, Shape const& shape, int device, Device* to) {
   struct Allowed {
-    int major;
+    Device device;
     std::int64_t shared;  // dynamic shared memory that this kernel may ask for
   };
   static std::mutex lock;
@@ -59,7 +73,8 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major
     Allowed now{};
     int most = 0;
     cudaFuncAttributes facts{};
-    L1NORM_TRY(cudaDeviceGetAttribute(&now.major, cudaDevAttrComputeCapabilityMajor, device));
+    L1NORM_TRY(cudaDeviceGetAttribute(&now.device.major, cudaDevAttrComputeCapabilityMajor, device));
+    L1NORM_TRY(cudaDeviceGetAttribute(&now.device.sms, cudaDevAttrMultiProcessorCount, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     L1NORM_TRY(cudaFuncGetAttributes(&facts, kernel));
     now.shared = most - static_cast<std::int64_t>(facts.sharedSizeBytes);
@@ -69,10 +84,12 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major
       L1NORM_TRY(
           cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
     }
-    if (now.major >= 9) L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (now.device.major >= 9) {
+      L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    }
     found = known.emplace(std::make_pair(kernel, device), now).first;
   }
-  *major = found->second.major;
+  *to = found->second.device;
   return shape.shared <= found->second.shared ? cudaSuccess
                                               : cudaErrorInvalidValue;  // a plan for a larger device than this one
 }
@@ -80,9 +97,9 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major
 template <typename Args>
 cudaError_t launch(void (*kernel)(Args), Args const& args, Shape const& shape, cudaStream_t stream) {
   int device = 0;
-  int major = 0;
+  Device facts{};
   L1NORM_TRY(cudaGetDevice(&device));
-  L1NORM_TRY(allow(reinterpret_cast<void const*>(kernel), shape, device, &major));
+  L1NORM_TRY(allow(reinterpret_cast<void const*>(kernel), shape, device, &facts));
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
@@ -97,7 +114,8 @@ cudaError_t launch(void (*kernel)(Args), Args const& args, Shape const& shape, c
     wanted.val.clusterDim.y = 1;
     wanted.val.clusterDim.z = 1;
   }
-  if (major >= 9 && !shape.cooperative) {  // see wait_for_previous
+  bool const brief = shape.blocks <= kBriefBlocks * static_cast<std::int64_t>(facts.sms);
+  if (facts.major >= 9 && !shape.cooperative && brief) {  // see wait_for_previous
     cudaLaunchAttribute& wanted = attributes[config.numAttrs++];
     wanted.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     wanted.val.programmaticStreamSerializationAllowed = 1;
@@ -149,23 +167,44 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
 }
 
 template <typename T> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {
-  TeamArgs const args{rows_of<kFewOuter>(at), plan.team, plan.held};
+  TeamArgs const args{rows_of<kFewOuter>(at), log2_of(plan.team), plan.held};
   Shape const shape{plan.blocks, plan.threads, plan.shared, plan.team, false};
   if (plan.regime == Regime::kBlock) return launch(team_rows<T, Team::kBlock>, args, shape, stream);
   return launch(team_rows<T, Team::kCluster>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
-  std::size_t const counters = static_cast<std::size_t>(plan.teams) * choice::kCounterBytes;
   GridArgs args{};
   args.rows = rows_of<kFewOuter>(at);
   args.team = plan.team;
-  args.slice = plan.slice;
+  args.slice = static_cast<int>(plan.slice);
   args.held = plan.held;
-  args.meeting.counters = static_cast<unsigned*>(workspace);
-  args.meeting.partials = static_cast<char*>(workspace) + counters;
-  L1NORM_TRY(cudaMemsetAsync(workspace, 0, counters, stream));
+  args.meeting.rows = static_cast<unsigned*>(workspace);
+  args.meeting.arrived = args.meeting.rows + kCounterStride;
+  args.meeting.letters =
+      reinterpret_cast<unsigned long long*>(args.meeting.arrived + plan.teams * kCounterStride);
+  L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
   return launch(grid_rows<T>, args, {plan.blocks, plan.threads, plan.shared, 1, plan.team > 1}, stream);
+}
+
+template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+  SweepArgs args{};
+  args.rows = rows_of<kFewOuter>(at);
+  args.chunks = plan.slice;
+  args.groups = choice::ceil_div(plan.slice, kSweepGroup);
+  args.stay = plan.stay;
+  args.chunk = plan.held;
+  std::int64_t const counters = choice::sweep_counters(plan.teams, plan.slice);
+  args.counters = static_cast<unsigned*>(workspace);
+  args.sums = static_cast<char*>(workspace) + counters;
+  L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(counters), stream));
+  for (; args.first < at.rows; args.first += plan.teams) {
+    std::int64_t const rows = choice::smaller(plan.teams, at.rows - args.first);
+    Shape const shape{rows * args.chunks, kSweepThreads, 0, 1, false};
+    L1NORM_TRY(launch(sweep_sums<T>, args, shape, stream));
+    L1NORM_TRY(launch(sweep_scales<T>, args, shape, stream));
+  }
+  return cudaSuccess;
 }
 
 template <typename T> cudaError_t run_columns(Layout const& at, Plan const& plan, cudaStream_t stream) {
@@ -175,8 +214,9 @@ template <typename T> cudaError_t run_columns(Layout const& at, Plan const& plan
   args.columns = at.columns;
   args.column_in = at.column_in;
   args.column_out = at.column_out;
-  args.units = at.outer.size[plan.unit] * static_cast<int>(sizeof(T)) / plan.unit_bytes;
-  args.strips = choice::ceil_div(args.units, plan.across);
+  args.strip = at.outer.size[plan.unit];
+  args.tiles = choice::ceil_div(args.strip, plan.width);
+  args.width = plan.width;
   for (int d = 0; d < at.outer.dims; ++d) {
     if (d == plan.unit) continue;
     int const to = args.outer.dims++;
@@ -185,11 +225,12 @@ template <typename T> cudaError_t run_columns(Layout const& at, Plan const& plan
     args.outer.out[to] = at.outer.out[d];
   }
   args.across_log2 = log2_of(plan.across);
-  args.team = plan.team;
+  args.team_log2 = log2_of(plan.team);
   args.held = plan.held;
   Shape const shape{plan.blocks, kColumnThreads, plan.shared, plan.team, false};
-  if (plan.unit_bytes == kVectorBytes) return launch(column_tiles<T, true>, args, shape, stream);
-  return launch(column_tiles<T, false>, args, shape, stream);
+  if (plan.unit_bytes != kVectorBytes) return launch(column_tiles<T, Units::kElements>, args, shape, stream);
+  if (plan.shifted != 0) return launch(column_tiles<T, Units::kShifted>, args, shape, stream);
+  return launch(column_tiles<T, Units::kAligned>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_strided(Layout const& at, Plan const& plan, cudaStream_t stream) {
@@ -207,6 +248,7 @@ template <typename T> cudaError_t run(Layout const& at, Plan const& plan, void* 
     case Regime::kGrid: return run_grid<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);
+    case Regime::kSweeps: return run_sweeps<T>(at, plan, workspace, stream);
   }
   return cudaErrorInvalidValue;
 }

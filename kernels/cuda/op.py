@@ -29,12 +29,13 @@ SOURCES: Final = Sources(
         "tile.cuh",
         "columns.cuh",
         "strided.cuh",
+        "sweeps.cuh",
     ),
     cuda=("launch.cu",),
 )
 
 # The kernels by their number in choice.h.
-REGIMES: Final = ("empty", "tile", "group", "block", "cluster", "grid", "columns", "strided")
+REGIMES: Final = ("empty", "tile", "group", "block", "cluster", "grid", "columns", "strided", "sweeps")
 
 _FIRST_CALL = threading.Lock()
 

@@ -14,7 +14,7 @@ template <typename T> struct Slice {
   T const* in;  // place 0, which may lie before the row: places [begin, end) hold vectors of the row
   T* out;
   int begin;  // 0 to 7
-  std::int64_t end;
+  int end;
   RowView<T> row;
 };
 
@@ -29,7 +29,7 @@ struct Places {
 };
 
 template <typename T> __device__ inline Places held_places(Slice<T> const& slice, int most) {
-  return {slice.begin, static_cast<int>(slice.end < most ? slice.end : most)};
+  return {slice.begin, slice.end < most ? slice.end : most};
 }
 
 // Start copying these places into shared memory, each thread its own.
@@ -63,16 +63,15 @@ template <typename T> __device__ inline int lead_of(RowView<T> const& row) {
 
 // Part number `rank` of row number `row`, in slices of `length` vectors.
 template <typename T>
-__device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t row, int rank, std::int64_t length) {
+__device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t row, std::int64_t rank, int length) {
   Slice<T> to;
   to.row = view<T>(rows, row);
   std::int64_t const origin = rank * length - lead_of(to.row);  // the row's vector number at place 0
   to.in = to.row.in_vector(origin);
   to.out = to.row.out_vector(origin);
   to.begin = origin < 0 ? static_cast<int>(-origin) : 0;
-  to.end = to.row.part.vectors - origin;
-  if (to.end > length) to.end = length;
-  if (to.end < to.begin) to.end = to.begin;  // a short row ends before this slice
+  std::int64_t const end = to.row.part.vectors - origin;
+  to.end = end > length ? length : end < to.begin ? to.begin : static_cast<int>(end);  // a short row ends before it
   return to;
 }
 

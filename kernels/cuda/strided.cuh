@@ -25,6 +25,7 @@ template <typename T> __global__ void __launch_bounds__(kStridedThreads, 3) stri
   using Sum = SumOf<T>;
   constexpr int kUnroll = 8;
   __shared__ Sum warps[2][kStridedThreads / kWarp];
+  let_next_begin();
   wait_for_previous();
   int const lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
   int const per_block = kStridedThreads / args.lanes;

@@ -19,24 +19,28 @@ constexpr int kTeamBlocks = 3;     // blocks an SM that the registers must leave
 
 struct TeamArgs {
   Rows<kFewOuter> rows;
-  int team;   // blocks that share a row
-  int slice;  // vectors of a block, a multiple of a line
+  int team_log2;  // blocks that share a row, a power of two
+  int slice;      // vectors of a block, a multiple of a line
 };
 
 template <typename T, Team kTeam>
 __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) team_rows(TeamArgs const args) {
   using Sum = SumOf<T>;
+  let_next_begin();
   extern __shared__ uint4 held[];
-  __shared__ Sum slots[kMaxTeamWarps];
+  __shared__ Mailbox<Sum> mail;
   int const thread = static_cast<int>(threadIdx.x);
   int const threads = static_cast<int>(blockDim.x);
-  int const size = kTeam == Team::kCluster ? args.team : 1;
-  int const rank = kTeam == Team::kCluster ? static_cast<int>(blockIdx.x % static_cast<unsigned>(size)) : 0;
-  if constexpr (kTeam == Team::kCluster) cluster_arrive();
-  wait_for_previous();
-
-  Slice<T> const slice = slice_of<T>(args.rows, blockIdx.x / static_cast<unsigned>(size), rank, args.slice);
+  int const team_log2 = kTeam == Team::kCluster ? args.team_log2 : 0;
+  int const size = 1 << team_log2;
+  int const rank = static_cast<int>(blockIdx.x) & (size - 1);
+  if constexpr (kTeam == Team::kCluster) {
+    if (thread == 0) open_mailbox(mail, size * threads / kWarp);
+    cluster_arrive();
+  }
+  Slice<T> const slice = slice_of<T>(args.rows, blockIdx.x >> team_log2, rank, args.slice);
   Places const places = held_places(slice, args.slice);
+  wait_for_previous();
   fetch(slice, places, held);
   // The first block of a team has the row's edges, one to a thread.
   bool const has_edge = rank == 0 && thread < slice.row.edges();
@@ -46,10 +50,10 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) team_rows(TeamArgs 
   copies_arrived();
   Sum sum = magnitude(edge) + abs_sum_held<T>(places, held);
   if constexpr (kTeam == Team::kCluster) {
-    cluster_wait();  // all members run, so their shared memory may be written
-    sum = cluster_sum(sum, slots, rank, size);
+    cluster_wait();  // all mailboxes are open
+    sum = cluster_sum(sum, mail, rank, size);
   } else {
-    sum = block_sum(sum, slots);
+    sum = block_sum(sum, mail.slots);
   }
   RowScale<Sum> const scale = row_scale(sum, static_cast<Sum>(args.rows.columns));
 

@@ -31,7 +31,7 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
   __shared__ uint4
       staged[kTileBytes / kVectorBytes + 2];  // the head lies before the first whole vector, the tail after the last
   __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
-  wait_for_previous();
+  let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * args.rows_each;
   int const rows = static_cast<int>(args.count - first < args.rows_each ? args.count - first : args.rows_each);
@@ -44,6 +44,7 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
   bool const has_edge = thread < part.head + part.tail;
   int const edge = thread < part.head ? thread : count - part.tail + (thread - part.head);
 
+  wait_for_previous();
   uint4 held[kTileEach];
 #pragma unroll
   for (int k = 0; k < kTileEach; ++k) {

@@ -120,7 +120,7 @@ def test_the_device_code_compiles_without_a_warning(compiled: Compiled, architec
     if architecture not in compiled.known:
         pytest.skip(f"this nvcc is too old for sm_{architecture}")
     kernels = set(re.findall(rf"entry function '(\w+)' for 'sm_{architecture}'", compiled.log))
-    for family in ("tile_rows", "group_rows", "team_rows", "grid_rows", "column_tiles", "strided_rows"):
+    for family in ("tile_rows", "group_rows", "team_rows", "grid_rows", "sweep_sums", "column_tiles", "strided_rows"):
         assert any(family in kernel for kernel in kernels), f"no {family} for sm_{architecture}"
 
 
@@ -211,9 +211,9 @@ extern "C" void choose(int kind, int dims, long long const* sizes, long long con
   l1norm::Layout const at = l1norm::lay_out(call);
   l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4]});
   long long const numbers[] = {static_cast<int>(p.regime), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
-                               p.unit_bytes, p.across, p.held, p.slice, p.teams, p.blocks, p.shared, p.workspace,
-                               at.rows, at.outer.dims};
-  for (int i = 0; i < 17; ++i) plan[i] = numbers[i];
+                               p.unit_bytes, p.shifted, p.across, p.width, p.held, p.slice, p.teams, p.stay,
+                               p.blocks, p.shared, p.workspace, at.rows, at.outer.dims};
+  for (int i = 0; i < 20; ++i) plan[i] = numbers[i];
 }
 """
 
@@ -230,10 +230,13 @@ class Plan:
     rows_each: int
     unit: int
     unit_bytes: int
+    shifted: int
     across: int
+    width: int
     held: int
     slice: int
     teams: int
+    stay: int
     blocks: int
     shared: int
     workspace: int
@@ -272,7 +275,7 @@ def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
         code, size = KINDS[kind]
         at = strides or contiguous(shape)
         limits = (ctypes.c_int * 5)(*(int(limit) for limit in astuple(device)))
-        plan = (ctypes.c_longlong * 17)()
+        plan = (ctypes.c_longlong * 20)()
         addresses = (ctypes.c_longlong(BASE + offset * size), ctypes.c_longlong(2 * BASE))
         function(code, len(shape), numbers(shape), numbers(at), numbers(out or at), *addresses, limits, plan)
         return Plan(REGIMES[plan[0]], *plan[1:])
@@ -289,14 +292,16 @@ def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
         (1024, "group"),
         (1025, "block"),
         (16384, "block"),
-        (18944, "block"),
-        (18945, "cluster"),
+        (18912, "block"),
+        (18913, "cluster"),
         (65535, "cluster"),
         (65536, "cluster"),
         (262143, "cluster"),
         (450000, "cluster"),
         (500000, "grid"),
-        (1 << 28, "grid"),
+        (8388608, "grid"),
+        (10000000, "sweeps"),
+        (1 << 28, "sweeps"),
     ],
 )
 def test_neighbouring_sizes_fall_where_the_table_says(choose: Choose, columns: int, regime: str) -> None:
@@ -334,7 +339,7 @@ def test_the_headline_row_is_a_cluster_of_four_wherever_it_starts(choose: Choose
 def test_few_rows_are_spread_over_more_blocks(choose: Choose) -> None:
     assert choose((1, 65535)).team == 16
     assert choose((16, 65535)).team == 16
-    assert choose((128, 1024)).regime == "block"
+    assert choose((128, 1024)).blocks == 128
 
 
 ROWS = (1, 3, 16, 131, 4096, 1 << 20)
@@ -368,12 +373,19 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
                 assert plan.threads * plan.team // 32 <= 16 * 8, label
                 assert plan.blocks == rows * plan.team, label
             case "grid":
+                assert device.cooperative, label
                 assert plan.slice * plan.team >= vectors, label
-                assert plan.held <= plan.slice, label
-                # All of a cooperative launch's blocks run at once, three on an SM.
-                assert plan.blocks <= 3 * device.sms, label
-                assert 3 * (plan.shared + 2048) <= device.shared_per_sm, label
-                assert device.cooperative or plan.team == 1, label
+                assert plan.held <= plan.slice <= plan.held + 3 * plan.threads, label
+                # All of a cooperative launch's blocks run at once: one on an SM, or three.
+                side_by_side = 768 // plan.threads
+                assert plan.blocks <= side_by_side * device.sms, label
+                assert plan.shared + 1152 <= device.shared_per_block, label
+                assert side_by_side * (plan.shared + 1152 + 1024) <= device.shared_per_sm, label
+            case "sweeps":
+                assert plan.slice * plan.held >= vectors, label
+                assert plan.blocks == plan.slice * plan.teams, label
+                assert 1 <= plan.teams <= rows, label
+                assert 0 <= plan.stay <= plan.slice, label
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -383,14 +395,18 @@ def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) 
     for outer, columns, strip in itertools.product((1, 64), (2, 3, 31, 1000, 4096, 70000), (8, 33, 1024, 1155, 50176)):
         plan = choose((outer, columns, strip), kind, device)
         assert plan.regime == "columns"
-        assert plan.across * plan.unit_bytes // KINDS[kind][1] * plan.team <= 1024 or plan.team == 1
-        units = strip * KINDS[kind][1] // plan.unit_bytes
-        assert plan.blocks == -(-units // plan.across) * outer * plan.team
+        per = plan.unit_bytes // KINDS[kind][1]
+        tiles = plan.blocks // (outer * plan.team)
+        assert plan.blocks == tiles * outer * plan.team
+        assert (tiles - 1) * plan.width < strip <= tiles * plan.width
         assert 1 <= plan.across <= 256
         assert plan.shared <= device.shared_per_block
         assert plan.team <= device.max_cluster
-        # 16 bytes at once only where no strip starts or ends inside of them.
-        assert (plan.unit_bytes == 16) == (strip * KINDS[kind][1] % 16 == 0)
+        # Vectors are shifted where strips do not begin and end with one; a thread's columns have one shift.
+        assert plan.unit_bytes == 16
+        assert plan.shifted == (strip % per != 0)
+        assert plan.width <= ((plan.across - 1) * per + 1 if plan.shifted else plan.across * per)
+        assert not plan.shifted or 256 // plan.across % per == 0
 
 
 @pytest.mark.parametrize(
@@ -401,9 +417,10 @@ def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) 
         ((1, 4096), (1, 4097), 0, 4),
         ((1, 4096), (1, 4096), 1, 4),
         ((1, 4096), (1, 4096), 4, 16),
+        ((1, 4097), (1, 4097), 0, 16),
     ],
 )
-def test_16_bytes_at_once_need_every_address_aligned(
+def test_16_bytes_at_once_need_input_and_output_aligned_alike(
     choose: Choose, strides: tuple[int, int], out: tuple[int, int], offset: int, unit_bytes: int
 ) -> None:
     assert choose((4096, 512), strides=strides, out=out, offset=offset).unit_bytes == unit_bytes

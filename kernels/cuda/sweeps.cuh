@@ -1,0 +1,135 @@
+// Rows that the chip cannot hold, of any length, and rows of devices whose blocks may not wait for each other: two
+// sweeps over memory, a launch each. The first adds up chunks of a row, the second scales them.
+//
+// A block takes one chunk and leaves, so that fast parts of the chip do more of them. The second sweep goes backwards:
+// it begins with what the L2 cache still has. Everything else is read and written as what is needed only once.
+#pragma once
+
+#include "slice.cuh"
+#include "team.cuh"
+
+namespace l1norm {
+
+constexpr int kSweepThreads = 256;
+constexpr int kSweepBlocks = 4;    // blocks an SM that the registers must leave room for
+constexpr int kSweepFlying = 4;    // loads in flight for a thread: 64 KB for an SM
+constexpr int kSweepGroup = 256;   // chunks that are added up together, one for each thread
+
+struct SweepArgs {
+  Rows<kFewOuter> rows;
+  std::int64_t first;   // row of this launch
+  std::int64_t chunks;  // of a row
+  std::int64_t groups;  // of chunks
+  std::int64_t stay;    // chunks that the L2 cache may still have for the second sweep
+  int chunk;            // vectors of one, a multiple of a line
+  unsigned* counters;   // of each row 1 + groups, zero before and after
+  void* sums;           // of each row 1 + groups + chunks: its own, its groups', its chunks'
+};
+
+// Adds up the `members` sums of as many blocks, in the order of their places, in the block that comes last: it gets the
+// total, and true. The counter is zero before and after.
+template <typename Sum> struct LastBlock {
+  Sum warps[kSweepThreads / kWarp];
+  unsigned before;
+
+  __device__ bool adds_up(Sum& sum, Sum* sums, std::int64_t place, std::int64_t members, unsigned* counter) {
+    int const thread = static_cast<int>(threadIdx.x);
+    if (thread == 0) {
+      __stcg(&sums[place], sum);
+      before = count_up(counter);
+    }
+    __syncthreads();
+    if (before != members - 1) return false;
+    if (thread == 0) *counter = 0;
+    sum = 0;
+#pragma unroll 4
+    for (std::int64_t i = thread; i < members; i += kSweepThreads) sum += __ldcg(&sums[i]);
+    sum = block_sum(sum, warps);
+    return true;
+  }
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_sums(SweepArgs const args) {
+  using Sum = SumOf<T>;
+  __shared__ Sum warps[kSweepThreads / kWarp];
+  __shared__ LastBlock<Sum> last[2];
+  let_next_begin();
+  int const thread = static_cast<int>(threadIdx.x);
+  std::int64_t const row = divide(blockIdx.x, args.chunks);
+  std::int64_t const chunk = blockIdx.x - row * args.chunks;
+  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, chunk, args.chunk);
+  Places const places{slice.begin, slice.end};
+  wait_for_previous();
+
+  // The first chunk has the row's edges, one to a thread.
+  Sum sum = 0;
+  if (chunk == 0 && thread < slice.row.edges())
+    sum = magnitude(Numeric<T>::widen(slice.row.in[slice.row.edge(thread, args.rows.columns)]));
+  bool const stays = chunk >= args.chunks - args.stay;
+  for (int i = thread; i < places.end; i += kSweepFlying * kSweepThreads) {
+    uint4 v[kSweepFlying];
+#pragma unroll
+    for (int k = 0; k < kSweepFlying; ++k) {
+      v[k] = make_uint4(0, 0, 0, 0);
+      T const* const from = slice.in + (i + k * kSweepThreads) * kPerVector<T>;
+      if (places.has(i + k * kSweepThreads)) v[k] = stays ? load16(from) : load16_once(from);
+    }
+    Sum part[kSweepFlying];
+#pragma unroll
+    for (int k = 0; k < kSweepFlying; ++k) part[k] = abs_sum<T>(v[k]);
+    sum += tree_sum<kSweepFlying>(part);
+  }
+  sum = block_sum(sum, warps);
+
+  unsigned* const counters = args.counters + row * (1 + args.groups);
+  Sum* const row_sum = static_cast<Sum*>(args.sums) + row * (1 + args.groups + args.chunks);
+  Sum* const group_sums = row_sum + 1;
+  Sum* const chunk_sums = group_sums + args.groups;
+  std::int64_t const group = chunk / kSweepGroup;
+  std::int64_t const before = group * kSweepGroup;
+  std::int64_t const members = args.chunks - before < kSweepGroup ? args.chunks - before : kSweepGroup;
+  if (!last[0].adds_up(sum, chunk_sums + before, chunk - before, members, &counters[1 + group])) return;
+  if (!last[1].adds_up(sum, group_sums, group, args.groups, &counters[0])) return;
+  if (thread == 0) *row_sum = sum;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_scales(SweepArgs const args) {
+  using Sum = SumOf<T>;
+  let_next_begin();
+  int const thread = static_cast<int>(threadIdx.x);
+  std::int64_t const block = gridDim.x - 1 - blockIdx.x;
+  std::int64_t const row = divide(block, args.chunks);
+  std::int64_t const chunk = block - row * args.chunks;
+  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, chunk, args.chunk);
+  Places const places{slice.begin, slice.end};
+  bool const whole = slice.row.same_phase();
+  wait_for_previous();
+
+  Sum const total = __ldcg(static_cast<Sum const*>(args.sums) + row * (1 + args.groups + args.chunks));
+  RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
+  if (chunk == 0 && thread < slice.row.edges()) {
+    std::int64_t const column = slice.row.edge(thread, args.rows.columns);
+    slice.row.out[column] = Numeric<T>::narrow(quotient(Numeric<T>::widen(slice.row.in[column]), scale));
+  }
+  for (int i = thread; i < places.end; i += kSweepFlying * kSweepThreads) {
+    uint4 v[kSweepFlying];
+#pragma unroll
+    for (int k = 0; k < kSweepFlying; ++k) {
+      if (places.has(i + k * kSweepThreads)) v[k] = load16_once(slice.in + (i + k * kSweepThreads) * kPerVector<T>);
+    }
+#pragma unroll
+    for (int k = 0; k < kSweepFlying; ++k) {
+      if (!places.has(i + k * kSweepThreads)) continue;
+      T* const to = slice.out + (i + k * kSweepThreads) * kPerVector<T>;
+      if (whole) {
+        store16_once(to, quotient16<T>(v[k], scale));
+      } else {
+        store_elements<T>(to, v[k], scale);
+      }
+    }
+  }
+}
+
+}  // namespace l1norm
