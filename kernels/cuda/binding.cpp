@@ -95,7 +95,6 @@ std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::I
           to.held,
           to.slice,
           to.teams,
-          to.stay,
           to.blocks,
           to.shared,
           to.workspace};

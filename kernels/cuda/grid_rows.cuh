@@ -1,9 +1,12 @@
-// Rows that no cluster holds but the chip does: a team of blocks from the whole chip keeps a row in shared memory and
-// registers, and meets in global memory.
+// Rows that no cluster holds: a team of blocks from the whole chip keeps a row in shared memory and registers, and
+// meets in global memory.
 //
 // The launch is cooperative: all its blocks run at once, so a team may wait for its members. It stays for many rows: as
 // soon as a vector has been stored, the block asks for the same place of the next row, so that loads go on while the
 // last stores drain. Teams get their rows as they come, because some parts of the chip are faster than others.
+//
+// A row somewhat longer than the chip holds is read from memory twice in part: the rest of a slice is added up on the
+// way, and read again backwards, so that it begins with what the L2 cache still has.
 #pragma once
 
 #include "slice.cuh"
@@ -11,17 +14,22 @@
 
 namespace l1norm {
 
-constexpr int kGridThreads = 768;  // an SM: one block of as many, or three of a third each
+constexpr int kGridThreads = 256;
+constexpr int kGridBlocks = 3;  // blocks an SM: the registers must leave room for all, as they run at once
 
-// Vectors that a thread keeps in registers, beyond those in shared memory: 12 to 36 KB an SM. One more would spill
-// on one of the architectures.
+// Vectors that a thread keeps in registers, beyond those in shared memory: 12 to 36 KB an SM. One more would spill on
+// one of the architectures.
 template <typename T> constexpr int kKept = sizeof(T) == 4 ? 3 : 1;
+
+// Loads in flight for a thread that reads a rest: three blocks of 256 threads x 4 x 16 bytes keep 48 KB under way on an
+// SM. Eight made the registers spill, which cost 10 % in every row; so would four of doubles on one architecture.
+template <typename T> constexpr int kFlying = sizeof(T) == 8 ? 2 : 4;
 
 struct GridArgs {
   Rows<kFewOuter> rows;
   int team;   // blocks that share a row
   int slice;  // vectors of a block, a multiple of a line
-  int held;   // of these in shared memory, at most; the rest, a few for each thread, in registers
+  int held;   // of these in shared memory, at most; the next few in registers
   GridMeeting meeting;
 };
 
@@ -29,9 +37,8 @@ struct GridArgs {
 template <typename T> struct Kept {
   uint4 vector[kKept<T>];
 
-  static __device__ int place(int k, int held) {
-    return held + static_cast<int>(threadIdx.x) + k * static_cast<int>(blockDim.x);
-  }
+  static __device__ int place(int k, int held) { return held + static_cast<int>(threadIdx.x) + k * kGridThreads; }
+
   __device__ void load(Slice<T> const& slice, int held) {
 #pragma unroll
     for (int k = 0; k < kKept<T>; ++k) {
@@ -39,49 +46,68 @@ template <typename T> struct Kept {
       if (place(k, held) < slice.end) vector[k] = load16(slice.in + place(k, held) * kPerVector<T>);
     }
   }
+
   __device__ SumOf<T> sum() const {
     SumOf<T> sum = 0;
 #pragma unroll
     for (int k = 0; k < kKept<T>; ++k) sum += abs_sum<T>(vector[k]);
     return sum;
   }
+
   __device__ void store(Slice<T> const& slice, int held, RowScale<SumOf<T>> scale) const {
-    bool const whole = slice.row.same_phase();
 #pragma unroll
     for (int k = 0; k < kKept<T>; ++k) {
-      if (place(k, held) >= slice.end) continue;
-      T* const to = slice.out + place(k, held) * kPerVector<T>;
-      if (whole) {
-        store16(to, quotient16<T>(vector[k], scale));
-      } else {
-        store_elements<T>(to, vector[k], scale);
-      }
+      if (place(k, held) < slice.end) store_vector<T>(slice, place(k, held), vector[k], scale);
     }
   }
 };
 
-// Start copying these places into shared memory, each thread its own, in groups of kUnroll. Returns how many.
-template <typename T> __device__ inline int fetch_chunks(Slice<T> const& slice, Places const& places, uint4* held) {
-  int const threads = static_cast<int>(blockDim.x);
-  int groups = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < places.end; i += kUnroll * threads) {
+// The sum of magnitudes of places [from, end).
+template <typename T> __device__ inline SumOf<T> sum_rest(Slice<T> const& slice, int from) {
+  SumOf<T> sum = 0;
+  for (int i = from + static_cast<int>(threadIdx.x); i < slice.end; i += kFlying<T> * kGridThreads) {
+    uint4 v[kFlying<T>];
 #pragma unroll
-    for (int k = 0; k < kUnroll; ++k) {
-      if (places.has(i + k * threads))
-        copy16_async(&held[i + k * threads], slice.in + (i + k * threads) * kPerVector<T>);
+    for (int k = 0; k < kFlying<T>; ++k) {
+      v[k] = make_uint4(0, 0, 0, 0);
+      if (i + k * kGridThreads < slice.end) v[k] = load16(slice.in + (i + k * kGridThreads) * kPerVector<T>);
     }
-    group_copies();
-    ++groups;
+    SumOf<T> part[kFlying<T>];
+#pragma unroll
+    for (int k = 0; k < kFlying<T>; ++k) part[k] = abs_sum<T>(v[k]);
+    sum += tree_sum<kFlying<T>>(part);
   }
-  return groups;
+  return sum;
 }
 
-template <typename T> __global__ void __launch_bounds__(kGridThreads, 1) grid_rows(GridArgs const args) {
+// Read places [from, end) again, last first, and store their quotients.
+template <typename T> __device__ inline void scale_rest(Slice<T> const& slice, int from, RowScale<SumOf<T>> scale) {
+  for (int i = slice.end - 1 - static_cast<int>(threadIdx.x); i >= from; i -= kFlying<T> * kGridThreads) {
+    uint4 v[kFlying<T>];
+#pragma unroll
+    for (int k = 0; k < kFlying<T>; ++k) {
+      if (i - k * kGridThreads >= from) v[k] = load16(slice.in + (i - k * kGridThreads) * kPerVector<T>);
+    }
+#pragma unroll
+    for (int k = 0; k < kFlying<T>; ++k) {
+      if (i - k * kGridThreads >= from) store_vector<T>(slice, i - k * kGridThreads, v[k], scale);
+    }
+  }
+}
+
+// The same number, from which the compiler computes anew what it would else keep in registers all along.
+__device__ inline unsigned found_again(unsigned number) {
+  asm volatile("" : "+r"(number));
+  return number;
+}
+
+// kRest: a slice may be longer than shared memory and registers together. Then the registers serve its rest.
+template <typename T, bool kRest>
+__global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs const args) {
   using Sum = SumOf<T>;
   extern __shared__ uint4 held[];
   __shared__ GridSlots<Sum> slots;
   int const thread = static_cast<int>(threadIdx.x);
-  int const threads = static_cast<int>(blockDim.x);
   GridPlace const place = grid_place(args.team);
 
   auto const slice_at = [&](unsigned row) { return slice_of<T>(args.rows, row, place.rank, args.slice); };
@@ -93,36 +119,36 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, 1) grid_ro
 
   unsigned row = static_cast<unsigned>(place.team);
   Places mine;
-  int flying;  // groups of copies on their way
   Kept<T> kept;
   Sum edge;
   {
     Slice<T> const first = slice_at(row);
     mine = held_places(first, args.held);
-    flying = fetch_chunks(first, mine, held);
-    kept.load(first, args.held);
+    fetch(first, mine, held);
+    if constexpr (!kRest) kept.load(first, args.held);
     edge = load_edge(first.row);
   }
 
   for (unsigned turn = 1;; ++turn) {
     unsigned claimed = 0;
     if (place.rank == 0 && thread == 0) claimed = static_cast<unsigned>(place.teams) + atomicAdd(args.meeting.rows, 1u);
-    // Group by group, as the copies arrive.
     Sum sum = magnitude(edge);
-    for (int i = thread; i < mine.end; i += kUnroll * threads) {
-      groups_arrived(--flying);
-      Sum part[kUnroll];
-#pragma unroll
-      for (int k = 0; k < kUnroll; ++k)
-        part[k] = mine.has(i + k * threads) ? abs_sum<T>(held[i + k * threads]) : Sum(0);
-      sum += tree_sum<kUnroll>(part);
+    if constexpr (kRest) {
+      sum += sum_rest(slice_at(row), args.held);
+    } else {
+      sum += kept.sum();
     }
-    sum += kept.sum();
+    copies_arrived();
+    sum += abs_sum_held<T>(mine, held);
     Met<Sum> const met = grid_meet(sum, claimed, place, slots, args.meeting, turn);
     RowScale<Sum> const scale = row_scale(met.sum, static_cast<Sum>(args.rows.columns));
 
     Slice<T> const now = slice_at(row);
-    kept.store(now, args.held, scale);
+    if constexpr (kRest) {
+      scale_rest(now, args.held, scale);
+    } else {
+      kept.store(now, args.held, scale);
+    }
     if (has_edge(now.row)) {
       now.row.out[now.row.edge(thread, args.rows.columns)] = Numeric<T>::narrow(quotient(edge, scale));
     }
@@ -133,27 +159,25 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, 1) grid_ro
     Places theirs = held_places(next, args.held);
     if (!more) theirs.end = theirs.begin;
     if (now.row.same_phase()) {
-      // Four vectors at a time: read, store, and ask for the next row's at the same places.
+      // A few vectors at a time: read, store, and ask for the next row's at the same places.
+      constexpr int kAtOnce = kRest ? 2 : 4;  // four would spill beside a rest
       int const last = mine.end > theirs.end ? mine.end : theirs.end;
-      flying = 0;
-      for (int i = thread; i < last; i += kUnroll * threads) {
-        uint4 v[kUnroll];
+      for (int i = thread; i < last; i += kAtOnce * kGridThreads) {
+        uint4 v[kAtOnce];
 #pragma unroll
-        for (int k = 0; k < kUnroll; ++k) {
-          if (mine.has(i + k * threads)) v[k] = held[i + k * threads];
+        for (int k = 0; k < kAtOnce; ++k) {
+          if (mine.has(i + k * kGridThreads)) v[k] = held[i + k * kGridThreads];
         }
 #pragma unroll
-        for (int k = 0; k < kUnroll; ++k) {
-          if (mine.has(i + k * threads))
-            store16(now.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
+        for (int k = 0; k < kAtOnce; ++k) {
+          int const at = i + k * kGridThreads;
+          if (mine.has(at)) store16(now.out + at * kPerVector<T>, quotient16<T>(v[k], scale));
         }
 #pragma unroll
-        for (int k = 0; k < kUnroll; ++k) {
-          if (theirs.has(i + k * threads))
-            copy16_async(&held[i + k * threads], next.in + (i + k * threads) * kPerVector<T>);
+        for (int k = 0; k < kAtOnce; ++k) {
+          int const at = i + k * kGridThreads;
+          if (theirs.has(at)) copy16_async(&held[at], next.in + at * kPerVector<T>);
         }
-        group_copies();
-        ++flying;
       }
     } else {
       // Neighbours' vectors are read: the barrier inside the sum let them arrive, this one keeps them until all have
@@ -161,11 +185,12 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads, 1) grid_ro
       store_gathered<T>(reinterpret_cast<T const*>(held + mine.begin), now.out + mine.begin * kPerVector<T>,
                         (mine.end - mine.begin) * kPerVector<T>, scale);
       __syncthreads();
-      flying = fetch_chunks(next, theirs, held);
+      fetch(next, theirs, held);
     }
     if (!more) return;
-    kept.load(next, args.held);
-    edge = load_edge(next.row);
+    Slice<T> const same = slice_at(found_again(row));
+    if constexpr (!kRest) kept.load(same, args.held);
+    edge = load_edge(same.row);
     mine = theirs;
   }
 }

@@ -48,21 +48,12 @@ struct Shape {
   bool cooperative;
 };
 
-// Blocks an SM up to which a launch may begin before the one before it is done. Larger ones gain nothing by that, and
-// their blocks would each wait for it.
-constexpr int kBriefBlocks = 8;
-
-struct Device {
-  int major;  // of its compute capability
-  int sms;
-};
-
 // What must be allowed per kernel and device before a launch of this shape: more than 48 KB of shared memory, clusters
 // of more than eight blocks. Allowed once, always up to the most that is possible, so that no call lowers what another
 // on its way needs.
-cudaError_t allow(void const* kernel, Shape const& shape, int device, Device* to) {
+cudaError_t allow(void const* kernel, Shape const& shape, int device, int* major) {
   struct Allowed {
-    Device device;
+    int major;
     std::int64_t shared;  // dynamic shared memory that this kernel may ask for
   };
   static std::mutex lock;
@@ -73,8 +64,7 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, Device* to
     Allowed now{};
     int most = 0;
     cudaFuncAttributes facts{};
-    L1NORM_TRY(cudaDeviceGetAttribute(&now.device.major, cudaDevAttrComputeCapabilityMajor, device));
-    L1NORM_TRY(cudaDeviceGetAttribute(&now.device.sms, cudaDevAttrMultiProcessorCount, device));
+    L1NORM_TRY(cudaDeviceGetAttribute(&now.major, cudaDevAttrComputeCapabilityMajor, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     L1NORM_TRY(cudaFuncGetAttributes(&facts, kernel));
     now.shared = most - static_cast<std::int64_t>(facts.sharedSizeBytes);
@@ -84,12 +74,10 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, Device* to
       L1NORM_TRY(
           cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
     }
-    if (now.device.major >= 9) {
-      L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    }
+    if (now.major >= 9) L1NORM_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     found = known.emplace(std::make_pair(kernel, device), now).first;
   }
-  *to = found->second.device;
+  *major = found->second.major;
   return shape.shared <= found->second.shared ? cudaSuccess
                                               : cudaErrorInvalidValue;  // a plan for a larger device than this one
 }
@@ -97,9 +85,9 @@ cudaError_t allow(void const* kernel, Shape const& shape, int device, Device* to
 template <typename Args>
 cudaError_t launch(void (*kernel)(Args), Args const& args, Shape const& shape, cudaStream_t stream) {
   int device = 0;
-  Device facts{};
+  int major = 0;
   L1NORM_TRY(cudaGetDevice(&device));
-  L1NORM_TRY(allow(reinterpret_cast<void const*>(kernel), shape, device, &facts));
+  L1NORM_TRY(allow(reinterpret_cast<void const*>(kernel), shape, device, &major));
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
@@ -114,8 +102,7 @@ cudaError_t launch(void (*kernel)(Args), Args const& args, Shape const& shape, c
     wanted.val.clusterDim.y = 1;
     wanted.val.clusterDim.z = 1;
   }
-  bool const brief = shape.blocks <= kBriefBlocks * static_cast<std::int64_t>(facts.sms);
-  if (facts.major >= 9 && !shape.cooperative && brief) {  // see wait_for_previous
+  if (major >= 9 && !shape.cooperative) {  // see wait_for_previous
     cudaLaunchAttribute& wanted = attributes[config.numAttrs++];
     wanted.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     wanted.val.programmaticStreamSerializationAllowed = 1;
@@ -184,7 +171,9 @@ template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, v
   args.meeting.letters =
       reinterpret_cast<unsigned long long*>(args.meeting.arrived + plan.teams * kCounterStride);
   L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
-  return launch(grid_rows<T>, args, {plan.blocks, plan.threads, plan.shared, 1, plan.team > 1}, stream);
+  Shape const shape{plan.blocks, kGridThreads, plan.shared, 1, plan.team > 1};
+  bool const rest = plan.slice > plan.held + kKept<T> * kGridThreads;
+  return rest ? launch(grid_rows<T, true>, args, shape, stream) : launch(grid_rows<T, false>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
@@ -192,7 +181,6 @@ template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan,
   args.rows = rows_of<kFewOuter>(at);
   args.chunks = plan.slice;
   args.groups = choice::ceil_div(plan.slice, kSweepGroup);
-  args.stay = plan.stay;
   args.chunk = plan.held;
   std::int64_t const counters = choice::sweep_counters(plan.teams, plan.slice);
   args.counters = static_cast<unsigned*>(workspace);

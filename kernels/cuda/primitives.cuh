@@ -104,18 +104,6 @@ __device__ inline void store16(void* to, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
-// The same for what is read or written only this once: the L2 cache gives its place away first.
-__device__ inline uint4 load16_once(void const* from) {
-  uint4 v;
-  asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
-  return v;
-}
-
-__device__ inline void store16_once(void* to, uint4 v) {
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-               : "memory");
-}
-
 // Start copying 16 bytes from global to shared memory; both addresses 16-byte aligned. They have arrived, for the
 // thread that asked, after `copies_arrived`; for its whole block after a barrier besides.
 __device__ inline void copy16_async(uint4* to_shared, void const* from_global) {
@@ -138,24 +126,9 @@ __device__ inline void copies_arrived() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// The copies that this thread asked for since it last did so are a group.
-__device__ inline void group_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// All of this thread's groups but the last `flying` have arrived.
-__device__ inline void groups_arrived(int flying) {
-  switch (flying) {
-    case 0: asm volatile("cp.async.wait_group 0;" ::: "memory"); break;
-    case 1: asm volatile("cp.async.wait_group 1;" ::: "memory"); break;
-    case 2: asm volatile("cp.async.wait_group 2;" ::: "memory"); break;
-    default: asm volatile("cp.async.wait_group 3;" ::: "memory"); break;
-  }
-}
-
-// A short launch may begin while the kernel before it on the stream still runs, which saves a microsecond. It lets the
-// next one begin at once, finds out where its data lies, and waits: only behind `wait_for_previous` may it touch
-// memory. Both do nothing in launches that were not made so.
+// A launch may begin while the kernel before it on the stream still runs, which saves a microsecond. It lets the next
+// one begin at once, finds out where its data lies, and waits: only behind `wait_for_previous` may it touch memory.
+// Both do nothing in launches that were not made so.
 __device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -75,6 +75,17 @@ __device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t ro
   return to;
 }
 
+// Store the quotients of the vector at `place`.
+template <typename T>
+__device__ inline void store_vector(Slice<T> const& slice, int place, uint4 const& v, RowScale<SumOf<T>> scale) {
+  T* const to = slice.out + place * kPerVector<T>;
+  if (slice.row.same_phase()) {
+    store16(to, quotient16<T>(v, scale));
+  } else {
+    store_elements<T>(to, v, scale);
+  }
+}
+
 // The output has another phase than the input: whole vectors of the output are gathered from the slice in shared
 // memory.
 template <typename T>
