@@ -199,9 +199,12 @@ def tensor_at(pointer: int, nbytes: int, device: torch.device) -> torch.Tensor:
 
 @contextlib.contextmanager
 def context(device: torch.device) -> Iterator[None]:
-    """Makes the device's context, which the driver's calls need, the current one; then the one before it again."""
+    """Makes the device's context, which the driver's calls need, the current one; then the one before it again.
+
+    Nothing is written to memory that torch's pool has ready: a worker has poisoned it for a call.
+    """
     with torch.cuda.device(device):
-        torch.zeros(1, device=device)
+        torch.empty(1, device=device)  # a device's context is made with the first memory that is asked for
         yield
 
 

@@ -83,7 +83,7 @@ class Session:
         """Whether this process reaches its device, and a slot there if one is named: the slot's first byte."""
         try:
             if request["place"] is None:
-                return {"outcome": "reached", "byte": int(_empty(1, device=request["device"]).fill_(1))}
+                return {"outcome": "reached", "byte": worker_gpu.reach(request["device"])}
             return {"outcome": "reached", "byte": int(self._bytes(Place(**request["place"]))[0])}
         except IpcError as error:
             return {"outcome": "out of reach", "text": str(error)}
@@ -123,12 +123,14 @@ class Session:
         narrow = _autocast(device.type, _bfloat16) if request["autocast"] else contextlib.nullcontext()
         try:
             with side, narrow:
+                # Opened first: that may wait for all that is queued.
+                late = None if request["late"] is None else self._bytes(Place(**request["late"]))
                 if on_gpu:
                     worker_gpu.make_current()
-                    worker_gpu.poison(math.prod(view.shape) * tensor.element_size(), device)
                     self._shared_memory(device).fill()
-                if request["late"] is not None:
-                    self._produce_late(view.place, Place(**request["late"]))
+                    worker_gpu.poison(math.prod(view.shape) * tensor.element_size(), device)
+                if late is not None:
+                    self._produce_late(view.place, late)
                 result = self._model(tensor)
                 flows = False
                 if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
@@ -258,11 +260,11 @@ class Session:
             self._shared[name] = SharedMemory(device)
         return self._shared[name]
 
-    def _produce_late(self, place: Place, source: Place) -> None:
+    def _produce_late(self, place: Place, source: torch.Tensor) -> None:
         """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
-        now, then = self._bytes(place), self._bytes(source)  # opening either may wait for all that is queued
+        now = self._bytes(place)
         worker_gpu.keep_waiting(place.device)
-        _copy(now, then)
+        _copy(now, source)
 
     def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, view: View) -> object:
         """What flows back to the input when the bytes of a place are what flows into the result."""

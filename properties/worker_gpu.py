@@ -31,10 +31,22 @@ _set_current: Callable[[int], None] = torch.cuda.set_device
 current: Callable[[], int] = torch.cuda.current_device
 
 
+def reach(device: str) -> int:
+    """Make a GPU's context and return the number 1, which lay in its memory.
+
+    The first GPU gets one before: it is to be current in every call, and one without a context is so in name alone.
+    What is launched "there" then runs on whichever GPU has one, and a kernel that ignores where its input lies looks
+    right.
+    """
+    for each in dict.fromkeys(("cuda:0", device)):
+        found = _item(_fill(_empty(1, device=each), 1))
+    assert isinstance(found, float)
+    return int(found)
+
+
 def make_current() -> None:
-    """Make the first GPU the current one, as it is before every call."""
-    if current() != 0:
-        _set_current(0)
+    """Make the first GPU the current one, as it is before every call, for the driver, too."""
+    _set_current(0)
 
 
 def poison(nbytes: int, device: torch.device) -> None:

@@ -6,22 +6,81 @@ import pytest
 import torch
 
 from .. import worker, worker_gpu
-from ..protocol import Place
+from ..protocol import Place, View
 
 
-def test_a_late_input_lies_ready_before_the_wait_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+class StrawTensor:
+    """As much of a tensor on a GPU as a call looks at before the model has it."""
+
+    device = torch.device("cuda:0")
+
+    def element_size(self) -> int:
+        """Bytes."""
+        return 4
+
+
+class StrawShared:
+    """Shared memory that notes when it was filled."""
+
+    def __init__(self, order: list[str]) -> None:
+        self.order = order
+
+    def fill(self) -> None:
+        """Note it."""
+        self.order.append("fill shared memory")
+
+
+def test_what_a_call_on_a_gpu_needs_is_opened_before_memory_is_poisoned_and_that_before_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To open a slot may wait for all that is queued; it allocates, too, and poison there may be written over."""
     order: list[str] = []
     session = worker.Session([])
 
     def opened(place: Place) -> torch.Tensor:
-        order.append(f"open {place.slot}")
+        if f"open {place.slot}" not in order:
+            order.append(f"open {place.slot}")
         return torch.zeros(1)
 
+    def tensor(view: View) -> tuple[StrawTensor, tuple[int, int]]:
+        opened(view.place)
+        return StrawTensor(), (0, 0)
+
+    def model(_: object) -> torch.Tensor:
+        order.append("call")
+        return torch.zeros(1)
+
+    session._model = model
     monkeypatch.setattr(session, "_bytes", opened)
-    monkeypatch.setattr(worker_gpu, "keep_waiting", lambda _: order.append("wait"))
+    monkeypatch.setattr(session, "_tensor", tensor)
+    monkeypatch.setattr(session, "_shared_memory", lambda _: StrawShared(order))
     monkeypatch.setattr(worker, "_copy", lambda *_: order.append("copy"))
-    session._produce_late(Place(0, 1, 0, 1), Place(2, 1, 0, 1))
-    assert order == ["open 0", "open 2", "wait", "copy"]
+    monkeypatch.setattr(worker, "_synchronize", lambda _: order.append("synchronize"))
+    for name, word in (("make_current", "make current"), ("poison", "poison"), ("keep_waiting", "wait")):
+        monkeypatch.setattr(worker_gpu, name, lambda *_, word=word: order.append(word))
+    monkeypatch.setattr(worker_gpu, "current", lambda: 0)
+    monkeypatch.setattr(worker_gpu, "pending_error", lambda _: "")
+    place = {"slot": 0, "capacity": 1, "start": 0, "nbytes": 4, "device": "cuda:0", "handle": ""}
+    view = {"place": place, "dtype": "float32", "shape": [1], "strides": [1], "offset": 0}
+    asked = {"side": False, "autocast": False, "inflow": None, "output": None, "keep": ""}
+    reply = session.handle({"op": "call", "view": view, "late": {**place, "slot": 2}, **asked})
+    assert reply["outcome"] == "returned"
+    ready = ["open 0", "open 2", "make current", "fill shared memory", "poison"]
+    assert order == [*ready, "wait", "copy", "call", "synchronize"]
+
+
+def test_the_first_gpu_has_a_context_before_another_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would be current in name alone, and a kernel that ignores where its input lies would look right."""
+    reached: list[str] = []
+
+    def empty(_: int, device: str) -> torch.Tensor:
+        reached.append(device)
+        return torch.empty(1)
+
+    monkeypatch.setattr(worker_gpu, "_empty", empty)
+    assert worker_gpu.reach("cuda:1") == 1
+    assert worker_gpu.reach("cuda:0") == 1
+    assert reached == ["cuda:0", "cuda:1", "cuda:0"]
 
 
 def test_a_collected_result_that_cannot_be_read_is_the_candidates_error(monkeypatch: pytest.MonkeyPatch) -> None:
