@@ -45,6 +45,7 @@ class Options:
         passed: What pytest is given besides, each in one word.
         workers: The value for xdist's -n; None for one process.
         report: Where the user wants the report; None for nowhere.
+        junit: Where pytest writes its JUnit report; None for nowhere.
         cache: The cache folder named by an option; None for the default.
         offline: Download nothing.
     """
@@ -53,6 +54,7 @@ class Options:
     passed: tuple[str, ...] = ()
     workers: str | None = None
     report: Path | None = None
+    junit: Path | None = None
     cache: Path | None = None
     offline: bool = False
 
@@ -61,7 +63,8 @@ class Options:
         chosen = [f"--candidate={path}" for path in self.candidates]
         workers = [] if self.workers is None else [f"--numprocesses={self.workers}"]
         cache = [] if self.cache is None else [f"--cache-dir={self.cache}"]
-        return [*chosen, *self.passed, *workers, *cache]
+        junit = [] if self.junit is None else [f"--junitxml={self.junit}"]
+        return [*chosen, *self.passed, *workers, *cache, *junit]
 
 
 class Parser(argparse.ArgumentParser):
@@ -126,6 +129,7 @@ def verify_parser() -> Parser:
     how.add_argument("-q", "--quiet", action="count", help="say less")
     where = parser.add_argument_group("files and set-up")
     where.add_argument("--report-json", metavar="FILE", help="also write the report there")
+    where.add_argument("--junitxml", metavar="FILE", help="also write a JUnit report there, one test a property")
     where.add_argument("--cache-dir", metavar="DIR", help="folder for environments and builds (see KERNELPROOF_CACHE)")
     where.add_argument("--offline", action="store_true", default=None, help="download nothing")
     return parser
@@ -175,7 +179,8 @@ def parse_verify(arguments: Sequence[str], variables: Mapping[str, str], folder:
         candidates=tuple(existing_candidate(text, folder) for text in given.candidate or []),
         passed=tuple(passed),
         workers=given.workers,
-        report=None if given.report_json is None else writable_report(given.report_json, folder),
+        report=None if given.report_json is None else writable_file("--report-json", given.report_json, folder),
+        junit=None if given.junitxml is None else writable_file("--junitxml", given.junitxml, folder),
         cache=None if given.cache_dir is None else absolute(given.cache_dir, folder),
         offline=bool(given.offline),
     )
@@ -240,9 +245,9 @@ def existing_candidate(text: str, folder: Path) -> Path:
     return path
 
 
-def writable_report(text: str, folder: Path) -> Path:
-    """The absolute path for a report; its folder must be there."""
+def writable_file(option: str, text: str, folder: Path) -> Path:
+    """The absolute path of a file to write, as an option names it; its folder must be there."""
     path = absolute(text, folder)
     if path.is_dir() or not path.parent.is_dir():
-        raise Stop(USAGE, f"--report-json={text}: cannot write a file {path}; name one in a folder that is there")
+        raise Stop(USAGE, f"{option}={text}: cannot write a file {path}; name one in a folder that is there")
     return path

@@ -17,8 +17,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ci import environment, verify
-from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, UNAVAILABLE
-from ci.options import Options, Parser
+from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, UNAVAILABLE, USAGE, Stop
+from ci.options import Options, Parser, absolute
 from kernels.folder import cache_folder
 
 # What the tests of the project leave to other commands: the suite has its own step, the rest belongs to the nightly.
@@ -26,7 +26,7 @@ OWN_TESTS = "not correctness and not benchmark and not mutants and not slow"
 
 DESCRIPTION = """\
 Runs every test of the quick profile, the linter and the type checker, in the environment of ci/verify with the
-tools of the dev group added."""
+tools of the dev group added. The kill matrix takes longer than all of these: --only=mutants runs it."""
 
 EPILOG = """\
 exit codes: 0 all green; 1 a step failed; 64 called wrongly; 69 nothing ran, or no environment; 70 internal error"""
@@ -51,6 +51,23 @@ class Result:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How the steps that run pytest do it.
+
+    Attributes:
+        workers: The value for xdist's -n; None for one process.
+        reports: The folder for the reports of the steps; None for none.
+    """
+
+    workers: str | None = None
+    reports: Path | None = None
+
+    def report(self, name: str) -> Path | None:
+        """Where the report of this name goes."""
+        return None if self.reports is None else self.reports / name
+
+
 Step = Callable[[], Result]
 
 
@@ -73,6 +90,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "-n", "--numprocesses", dest="workers", metavar="N", help="run the tests in N processes at once, or 'auto'"
     )
+    parser.add_argument(
+        "--reports", metavar="DIR", help="also write the steps' reports into this folder: JUnit, and the suite's JSON"
+    )
     parser.add_argument("--offline", action="store_true", help="download nothing")
     given = parser.parse_args(arguments)
     for name in given.only or []:
@@ -81,13 +101,31 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return given
 
 
+def reports_folder(text: str | None, folder: Path) -> Path | None:
+    """The folder for reports, made where it is not there.
+
+    Raises:
+        Stop: It cannot be.
+    """
+    if text is None:
+        return None
+    path = absolute(text, folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Stop(USAGE, f"--reports={text}: cannot make the folder {path}: {error.strerror}") from error
+    return path
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/test` and return its exit code."""
     given = parse(arguments)
+    manner = Manner(given.workers, reports_folder(given.reports, Path.cwd()))
     cache = cache_folder(os.environ, Path.home(), sys.platform)
     made = environment.ensure(verify.CHECKOUT, cache, with_tools=True, offline=given.offline, say=verify.say)
-    steps: dict[str, Step] = {name: _bind(step, made, given.workers) for name, step in STEPS.items()}
-    results = run_steps({name: step for name, step in steps.items() if name in (given.only or STEPS)})
+    wanted = given.only or [name for name in STEPS if name not in ON_REQUEST]
+    steps: dict[str, Step] = {name: _bind(step, made, manner) for name, step in STEPS.items() if name in wanted}
+    results = run_steps(steps)
     text = [f"kernelproof: ci/test with torch {made.torch}", *(table(results)), closing_line(results)]
     sys.stdout.write("\n".join(["", *text, ""]))
     sys.stdout.flush()
@@ -95,9 +133,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _bind(
-    step: Callable[[environment.Environment, str | None], Result], made: environment.Environment, workers: str | None
+    step: Callable[[environment.Environment, Manner], Result], made: environment.Environment, manner: Manner
 ) -> Step:
-    return lambda: step(made, workers)
+    return lambda: step(made, manner)
 
 
 def run_steps(steps: dict[str, Step]) -> dict[str, Result]:
@@ -123,28 +161,39 @@ def program_step(made: environment.Environment, name: str, arguments: Sequence[s
     return Result(OK, "passed", passed=1) if status == 0 else Result(REJECTED, f"{name} says no", failed=1)
 
 
-def lint(made: environment.Environment, _workers: str | None) -> Result:
+def lint(made: environment.Environment, _manner: Manner) -> Result:
     """The linter."""
     return program_step(made, "ruff", ["check", str(verify.CHECKOUT)])
 
 
-def formatting(made: environment.Environment, _workers: str | None) -> Result:
+def formatting(made: environment.Environment, _manner: Manner) -> Result:
     """The formatter, which only says what it would change."""
     return program_step(made, "ruff", ["format", "--check", str(verify.CHECKOUT)])
 
 
-def types(made: environment.Environment, _workers: str | None) -> Result:
+def types(made: environment.Environment, _manner: Manner) -> Result:
     """The type checker, with this environment's packages in view."""
     return program_step(made, "mypy", [f"--python-executable={made.python}"])
 
 
-def own_tests(made: environment.Environment, workers: str | None) -> Result:
+def own_tests(made: environment.Environment, manner: Manner) -> Result:
     """The tests of the project itself: of the steps of the suite, the kernels, the reference, these commands."""
+    return counted_tests(made, manner, OWN_TESTS, "tests.xml")
+
+
+def mutants(made: environment.Environment, manner: Manner) -> Result:
+    """The kill matrix: every known-bad candidate is rejected for its own reason, every honest one is accepted."""
+    return counted_tests(made, manner, "mutants", "mutants.xml")
+
+
+def counted_tests(made: environment.Environment, manner: Manner, markers: str, name: str) -> Result:
+    """The tests with these markers; their JUnit report, of this name, is what counts them."""
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
-        counted = Path(folder) / "tests.xml"
-        several = [] if workers is None else [f"--numprocesses={workers}"]
+        counted = manner.report(name) or Path(folder) / name
+        counted.unlink(missing_ok=True)
+        several = [] if manner.workers is None else [f"--numprocesses={manner.workers}"]
         status = verify.run_pytest(
-            made, ["-m", OWN_TESTS, f"--junitxml={counted}", *several], workers=workers is not None
+            made, ["-m", markers, f"--junitxml={counted}", *several], workers=manner.workers is not None
         )
         if status == INTERRUPTED:
             raise KeyboardInterrupt
@@ -178,9 +227,15 @@ def junit_counts(text: str) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
-def correctness(made: environment.Environment, workers: str | None) -> Result:
+def correctness(made: environment.Environment, manner: Manner) -> Result:
     """The suite on the shipped kernel, as `ci/verify --profile=kp-quick` runs it."""
-    outcome = verify.judge(made, Options(passed=("--profile=kp-quick",), workers=workers))
+    options = Options(
+        passed=("--profile=kp-quick",),
+        workers=manner.workers,
+        report=manner.report("correctness.json"),
+        junit=manner.report("correctness.xml"),
+    )
+    outcome = verify.judge(made, options)
     sys.stdout.write("\n".join([*outcome.lines, ""]))
     tests = outcome.tests
     bad = tests.failed + tests.errors
@@ -190,13 +245,16 @@ def correctness(made: environment.Environment, workers: str | None) -> Result:
     return Result(outcome.code, note, tests.passed, max(bad, outcome.code == REJECTED), tests.skipped)
 
 
-STEPS: dict[str, Callable[[environment.Environment, str | None], Result]] = {
+STEPS: dict[str, Callable[[environment.Environment, Manner], Result]] = {
     "lint": lint,
     "format": formatting,
     "types": types,
     "tests": own_tests,
     "correctness": correctness,
+    "mutants": mutants,
 }
+# Steps that only --only runs.
+ON_REQUEST = ("mutants",)
 
 
 def exit_code(results: dict[str, Result]) -> int:

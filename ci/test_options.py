@@ -31,6 +31,7 @@ def test_every_option_reaches_pytest_as_name_and_value(folder: Path) -> None:
     words = ["--target", "cpu", "--require-gpu", "--require", "accuracy,strides", "--profile", "kp-quick"]
     words += ["--case=--odd one", "--hypothesis-seed", "7", "--call-timeout", "2.5", "--build-timeout=60"]
     words += ["-k", "scale", "-n", "2", "-x", "-vv", "--cache-dir", "builds", "--report-json=r.json", "--offline"]
+    words += ["--junitxml", "r.xml"]
     options = parse_verify(words, {}, folder)
     assert options.pytest_arguments() == [
         "--target=cpu",
@@ -48,6 +49,7 @@ def test_every_option_reaches_pytest_as_name_and_value(folder: Path) -> None:
         "-v",
         "--numprocesses=2",
         f"--cache-dir={folder}/builds",
+        f"--junitxml={folder}/r.xml",
     ]
     assert options.report == folder / "r.json"
     assert options.offline
@@ -79,6 +81,7 @@ def test_no_option_is_no_argument(folder: Path) -> None:
         (["-n", "many"], "number of processes"),
         (["--report-json=nowhere/r.json"], "cannot write"),
         (["--report-json=several"], "cannot write"),
+        (["--junitxml=nowhere/r.xml"], "--junitxml=nowhere/r.xml: cannot write"),
         (["--prof=kp-quick"], "unknown option --prof"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from ci import environment, fakes, test, verify
 from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE, Stop
+from ci.options import Options
 from ci.test import Result
 
 GREEN, RED = Result(OK, "passed", 3, 0, 1), Result(REJECTED, "2 failed", 1, 2, 0)
@@ -119,7 +120,7 @@ def test_the_suites_outcome_becomes_a_result(
 
     counts = Tests(passed=tests[0], failed=tests[1], skipped=tests[2])
     monkeypatch.setattr(verify, "judge", lambda *_: verify.Outcome(code, ("line",), counts))
-    result = test.correctness(made, None)
+    result = test.correctness(made, test.Manner())
     assert (result.code, result.passed, result.failed, result.skipped) == expected
 
 
@@ -134,6 +135,62 @@ def test_a_whole_run_ends_with_its_counts_alone_on_the_last_line(
     assert lines[-1] == "3 passed, 0 failed, 1 skipped"
     assert any(line.split()[0] == "lint" and "not run: ruff" in line for line in lines if line.strip())
     assert test.main([]) == REJECTED
+
+
+def test_reports_are_kept_where_they_are_wanted(
+    made: environment.Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = test.reports_folder("some/reports", tmp_path)
+    assert folder == tmp_path / "some" / "reports"
+    assert folder.is_dir()
+    manner = test.Manner(reports=folder)
+    asked: list[Options] = []
+
+    def judge(_made: object, options: Options) -> verify.Outcome:
+        asked.append(options)
+        return verify.Outcome(OK, ("line",))
+
+    monkeypatch.setattr(verify, "judge", judge)
+    test.correctness(made, manner)
+    assert (asked[0].report, asked[0].junit) == (folder / "correctness.json", folder / "correctness.xml")
+
+    def run_pytest(_made: object, arguments: list[str], workers: bool) -> int:
+        assert not workers
+        (found,) = (word for word in arguments if word.startswith("--junitxml="))
+        Path(found.removeprefix("--junitxml=")).write_text(counted(5), encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr(verify, "run_pytest", run_pytest)
+    (folder / "tests.xml").write_text("of an earlier run", encoding="utf-8")
+    assert test.own_tests(made, manner) == Result(OK, "passed", 5, 0, 0)
+    assert test.mutants(made, manner).passed == 5
+    assert sorted(path.name for path in folder.iterdir()) == ["mutants.xml", "tests.xml"]
+
+
+def test_a_report_of_an_earlier_run_is_not_counted(
+    made: environment.Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tests.xml").write_text(counted(5), encoding="utf-8")
+    monkeypatch.setattr(verify, "run_pytest", lambda *_, **__: 139)
+    assert test.own_tests(made, test.Manner(reports=tmp_path)).code == INTERNAL
+
+
+def test_the_kill_matrix_runs_only_when_it_is_named(
+    made: environment.Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environment, "ensure", lambda *_, **__: made)
+    monkeypatch.setattr(test, "STEPS", {"tests": lambda *_: GREEN, "mutants": lambda *_: RED})
+    assert test.main([]) == OK
+    assert "== mutants" not in capsys.readouterr().out
+    assert test.main(["--only=mutants"]) == REJECTED
+
+
+def test_a_folder_for_reports_that_cannot_be_made_is_code_64(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(Stop, match="--reports=file/x: cannot make") as stopped:
+        test.reports_folder("file/x", tmp_path)
+    assert stopped.value.code == USAGE
 
 
 @pytest.mark.parametrize("words", [["--only=everything"], ["--unknown"], ["a.py"]])
