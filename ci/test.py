@@ -26,7 +26,8 @@ OWN_TESTS = "not correctness and not benchmark and not mutants and not slow"
 
 DESCRIPTION = """\
 Runs every test of the quick profile, the linter and the type checker, in the environment of ci/verify with the
-tools of the dev group added. The kill matrix takes longer than all of these: --only=mutants runs it."""
+tools of the dev group added. Two more steps run only when they are named: --only=mutants is the kill matrix,
+--only=benchmark stores a run."""
 
 EPILOG = """\
 exit codes: 0 all green; 1 a step failed; 64 called wrongly; 69 nothing ran, or no environment; 70 internal error"""
@@ -186,14 +187,19 @@ def mutants(made: environment.Environment, manner: Manner) -> Result:
     return counted_tests(made, manner, "mutants", "mutants.xml")
 
 
-def counted_tests(made: environment.Environment, manner: Manner, markers: str, name: str) -> Result:
+def benchmark(made: environment.Environment, manner: Manner) -> Result:
+    """The race of every case, stored as a run in the checkout's `.benchmarks`; one at a time, whatever -n says."""
+    return counted_tests(made, replace(manner, workers=None), "benchmark", "benchmark.xml", "--benchmark-save=ci")
+
+
+def counted_tests(made: environment.Environment, manner: Manner, markers: str, name: str, *arguments: str) -> Result:
     """The tests with these markers; their JUnit report, of this name, is what counts them."""
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
         counted = manner.report(name) or Path(folder) / name
         counted.unlink(missing_ok=True)
         several = [] if manner.workers is None else [f"--numprocesses={manner.workers}"]
         status = verify.run_pytest(
-            made, ["-m", markers, f"--junitxml={counted}", *several], workers=manner.workers is not None
+            made, ["-m", markers, f"--junitxml={counted}", *arguments, *several], workers=manner.workers is not None
         )
         if status == INTERRUPTED:
             raise KeyboardInterrupt
@@ -252,9 +258,10 @@ STEPS: dict[str, Callable[[environment.Environment, Manner], Result]] = {
     "tests": own_tests,
     "correctness": correctness,
     "mutants": mutants,
+    "benchmark": benchmark,
 }
 # Steps that only --only runs.
-ON_REQUEST = ("mutants",)
+ON_REQUEST = ("mutants", "benchmark")
 
 
 def exit_code(results: dict[str, Result]) -> int:

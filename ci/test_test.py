@@ -165,7 +165,8 @@ def test_reports_are_kept_where_they_are_wanted(
     (folder / "tests.xml").write_text("of an earlier run", encoding="utf-8")
     assert test.own_tests(made, manner) == Result(OK, "passed", 5, 0, 0)
     assert test.mutants(made, manner).passed == 5
-    assert sorted(path.name for path in folder.iterdir()) == ["mutants.xml", "tests.xml"]
+    assert test.benchmark(made, test.Manner("4", folder)).passed == 5
+    assert sorted(path.name for path in folder.iterdir()) == ["benchmark.xml", "mutants.xml", "tests.xml"]
 
 
 def test_a_report_of_an_earlier_run_is_not_counted(
