@@ -118,11 +118,12 @@ inline Plan tile(Layout const& at) {
   std::int64_t const row = at.columns * size;
   std::int64_t const scale = at.kind == Kind::kFloat64 ? 16 : 8;
   std::int64_t rows = smaller(kTileBytes / row, kTileScales / scale);
-  // Whole lines if that many rows fit, else whole vectors, so that all tiles share the first one's alignment.
+  // Whole lines where that leaves the tile nearly full, else whole vectors, so that all tiles share the first one's
+  // alignment.
   for (int unit : {kLine, kVector}) {
-    std::int64_t const step = unit / common(unit, row);
-    if (step <= rows) {
-      rows -= rows % step;
+    std::int64_t const left_out = rows % (unit / common(unit, row));
+    if (left_out * 8 <= rows) {
+      rows -= left_out;
       break;
     }
   }
@@ -131,8 +132,11 @@ inline Plan tile(Layout const& at) {
   plan.threads = 256;
   plan.team = 1;
   plan.rows_each = static_cast<int>(rows);
-  // Up to four elements a lane.
-  plan.lanes = static_cast<int>(smaller(32, power_of_two(ceil_div(at.columns, 4))));
+  // A row is added up of its vectors, of its elements where it is shorter than one: up to eight a lane, so that nearly
+  // all lanes have a row to divide for.
+  std::int64_t const per = kVector / size;
+  std::int64_t const parts = at.columns < per ? at.columns : at.columns / per + 1;
+  plan.lanes = static_cast<int>(power_of_two(ceil_div(parts, 8)));
   plan.blocks = ceil_div(at.rows, rows);
   return plan;
 }

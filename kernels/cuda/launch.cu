@@ -150,7 +150,9 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
   args.lanes_log2 = log2_of(plan.lanes);
   args.reciprocal =
       static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
-  return launch(tile_rows<T>, args, {plan.blocks, kTileThreads, 0, 1, false}, stream);
+  Shape const shape{plan.blocks, kTileThreads, 0, 1, false};
+  if (at.columns < kPerVector<T>) return launch(tile_rows<T, true>, args, shape, stream);
+  return launch(tile_rows<T, false>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {

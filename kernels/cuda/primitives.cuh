@@ -52,9 +52,9 @@ template <> struct Numeric<double> {
 // Two 16-bit values share a word, the lower element in the lower half.
 template <typename T> struct Numeric16 {
   static __device__ unsigned half_word(uint4 const& v, int i) { return ((&v.x)[i / 2] >> (16 * (i % 2))) & 0xffffu; }
-  template <typename Narrow> static __device__ uint4 pack(float const* y, Narrow bits) {
-    return make_uint4(bits(y[0]) | bits(y[1]) << 16, bits(y[2]) | bits(y[3]) << 16, bits(y[4]) | bits(y[5]) << 16,
-                      bits(y[6]) | bits(y[7]) << 16);
+  // `word(lower, upper)` rounds two and puts them into a word, which is one instruction.
+  template <typename Word> static __device__ uint4 pack(float const* y, Word word) {
+    return make_uint4(word(y[0], y[1]), word(y[2], y[3]), word(y[4], y[5]), word(y[6], y[7]));
   }
 };
 
@@ -66,7 +66,11 @@ template <> struct Numeric<__half> : Numeric16<__half> {
   }
   static __device__ __half narrow(float y) { return __float2half_rn(y); }
   static __device__ uint4 pack(float const* y) {
-    return Numeric16::pack(y, [](float f) { return static_cast<unsigned>(__half_as_ushort(__float2half_rn(f))); });
+    return Numeric16::pack(y, [](float lower, float upper) {
+      unsigned word;
+      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+      return word;
+    });
   }
 };
 
@@ -76,8 +80,11 @@ template <> struct Numeric<__nv_bfloat16> : Numeric16<__nv_bfloat16> {
   static __device__ float widen(uint4 const& v, int i) { return __uint_as_float(half_word(v, i) << 16); }
   static __device__ __nv_bfloat16 narrow(float y) { return __float2bfloat16_rn(y); }
   static __device__ uint4 pack(float const* y) {
-    return Numeric16::pack(y,
-                           [](float f) { return static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(f))); });
+    return Numeric16::pack(y, [](float lower, float upper) {
+      unsigned word;
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+      return word;
+    });
   }
 };
 

@@ -1,8 +1,13 @@
 // Tiny rows behind each other: a block takes a tile of whole rows and pays for its alignment once.
 //
-// The tile is one stretch of memory, read and written as vectors wherever the rows begin. Its elements also go to
-// shared memory, where groups of lanes add up the rows; then every thread scales the vectors it still holds, looking up
-// the row of each element.
+// The tile is one stretch of memory, read and written as vectors wherever the rows begin. A vector that reaches into a
+// second row is added up in two parts, and groups of lanes add the parts of a row. Then every thread scales the vectors
+// it still holds, with the scales of one row or two.
+//
+// Rows shorter than a vector are added up element by element, from a copy in shared memory.
+//
+// This kernel is bound by instructions where memory is fast: each step works on vectors, and every division is one of a
+// warp full of them.
 #pragma once
 
 #include "rows.cuh"
@@ -11,7 +16,8 @@ namespace l1norm {
 
 constexpr int kTileThreads = 256;
 constexpr int kTileEach = 2;  // vectors a thread holds
-constexpr int kTileBytes = kTileThreads * kTileEach * kVectorBytes;
+constexpr int kTileVectors = kTileThreads * kTileEach;
+constexpr int kTileBytes = kTileVectors * kVectorBytes;
 constexpr int kTileScaleBytes = 8192;  // room for the scales of a tile's rows: 1024 in float, 512 in double
 
 struct TileArgs {
@@ -25,24 +31,54 @@ struct TileArgs {
                         // exact enough
 };
 
-template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(TileArgs const args) {
+// Where a vector lies among rows at least as long: its first `left` elements are of row number `row`, the others of the
+// next.
+struct InRows {
+  int row;
+  int left;
+};
+
+// Sum of magnitudes of the elements [from, to) of a vector.
+template <typename T> __device__ inline SumOf<T> abs_sum_part(uint4 const& v, int from, int to) {
+  SumOf<T> part[kPerVector<T>];
+#pragma unroll
+  for (int i = 0; i < kPerVector<T>; ++i) {
+    part[i] = i >= from && i < to ? magnitude(Numeric<T>::widen(v, i)) : SumOf<T>(0);
+  }
+  return tree_sum<kPerVector<T>>(part);
+}
+
+// kTiny: rows are shorter than a vector.
+template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads) tile_rows(TileArgs const args) {
   using Sum = SumOf<T>;
   constexpr int kPer = kPerVector<T>;
-  __shared__ uint4
-      staged[kTileBytes / kVectorBytes + 2];  // the head lies before the first whole vector, the tail after the last
+  __shared__ uint4 staged[kTileVectors + 2];  // the head lies before the first whole vector, the tail after the last
+  __shared__ Sum near[kTiny ? 1 : kTileVectors];  // of each vector, the part in the row that it begins in
+  __shared__ Sum far[kTiny ? 1 : kTileVectors];   // and in the next row, if it reaches there
   __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
+  int const columns = args.columns;
   std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * args.rows_each;
   int const rows = static_cast<int>(args.count - first < args.rows_each ? args.count - first : args.rows_each);
-  int const count = rows * args.columns;
-  T const* const in = static_cast<T const*>(args.in) + first * args.columns;
-  T* const out = static_cast<T*>(args.out) + first * args.columns;
+  int const count = rows * columns;
+  T const* const in = static_cast<T const*>(args.in) + first * columns;
+  T* const out = static_cast<T*>(args.out) + first * columns;
   Cut const part = cut(in, count);
   int const vectors = static_cast<int>(part.vectors);
   T* const elements = reinterpret_cast<T*>(staged) + (kPer - part.head);  // element 0 of the tile
   bool const has_edge = thread < part.head + part.tail;
   int const edge = thread < part.head ? thread : count - part.tail + (thread - part.head);
+  // May vectors of the input be stored as vectors of the output?
+  bool const whole =
+      ((reinterpret_cast<std::uintptr_t>(in) ^ reinterpret_cast<std::uintptr_t>(out)) & (kVectorBytes - 1)) == 0;
+  auto const row_of = [&](int element) {
+    return columns == 1 ? element : static_cast<int>(__umulhi(static_cast<unsigned>(element), args.reciprocal));
+  };
+  auto const in_rows = [&](int element) {
+    int const row = row_of(element);
+    return InRows{row, (row + 1) * columns - element};
+  };
 
   wait_for_previous();
   uint4 held[kTileEach];
@@ -53,7 +89,18 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
   if (has_edge) elements[edge] = in[edge];
 #pragma unroll
   for (int k = 0; k < kTileEach; ++k) {
-    if (thread + k * kTileThreads < vectors) staged[1 + thread + k * kTileThreads] = held[k];
+    int const v = thread + k * kTileThreads;
+    if (v >= vectors) continue;
+    if (kTiny || !whole) staged[1 + v] = held[k];
+    if constexpr (!kTiny) {
+      InRows const at = in_rows(part.head + v * kPer);
+      if (at.left >= kPer) {
+        near[v] = abs_sum<T>(held[k]);
+      } else {
+        near[v] = abs_sum_part<T>(held[k], 0, at.left);
+        far[v] = abs_sum_part<T>(held[k], at.left, kPer);
+      }
+    }
   }
   __syncthreads();
 
@@ -62,51 +109,71 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) tile_rows(
   // All lanes of a warp go round equally often: the shuffles need them.
   for (int start = 0; start < rows; start += kTileThreads >> args.lanes_log2) {
     int const row = start + (thread >> args.lanes_log2);
+    int const begin = row * columns;
     Sum sum = 0;
     if (row < rows) {
-      for (int j = lane; j < args.columns; j += lanes)
-        sum += magnitude(Numeric<T>::widen(elements[row * args.columns + j]));
+      auto const add = [&](int element) { sum += magnitude(Numeric<T>::widen(elements[element])); };
+      if constexpr (kTiny) {
+        for (int j = lane; j < columns; j += lanes) add(begin + j);
+      } else {
+        // The row's vectors: those that begin in it, and the end of one before.
+        int const after = begin - part.head + kPer - 1;  // not negative, for the head is shorter than a vector
+        int const from = after / kPer;
+        int const last = (begin + columns - part.head + kPer - 1) / kPer;
+        for (int v = from + lane; v < last && v < vectors; v += lanes) sum += near[v];
+        if (lane == 0) {
+          if (after % kPer != kPer - 1 && from > 0) sum += far[from - 1];
+          if (row == 0) {
+            for (int i = 0; i < part.head; ++i) add(i);
+          }
+          if (row == rows - 1) {
+            for (int i = count - part.tail; i < count; ++i) add(i);
+          }
+        }
+      }
     }
     sum = group_sum(sum, lanes);
-    if (row < rows && lane == 0) scales[row] = row_scale(sum, static_cast<Sum>(args.columns));
+    if (row < rows && lane == 0) scales[row] = row_scale(sum, static_cast<Sum>(columns));
   }
   __syncthreads();
 
-  auto const row_of = [&](int element) {
-    return args.columns == 1 ? element : static_cast<int>(__umulhi(static_cast<unsigned>(element), args.reciprocal));
+  // The quotients of kPer elements, the first of them number `element` of the tile; `x(i)` gives them.
+  auto const scaled = [&](auto const& x, int element) {
+    Sum y[kPer];
+    if constexpr (kTiny) {
+#pragma unroll
+      for (int i = 0; i < kPer; ++i) y[i] = quotient(x(i), scales[row_of(element + i)]);
+    } else {
+      InRows const at = in_rows(element);
+      RowScale<Sum> const here = scales[at.row];
+      RowScale<Sum> const next = at.left < kPer ? scales[at.row + 1] : here;
+#pragma unroll
+      for (int i = 0; i < kPer; ++i) y[i] = quotient(x(i), i < at.left ? here : next);
+    }
+    return Numeric<T>::pack(y);
   };
-  auto const scaled = [&](Sum x, int element) { return quotient(x, scales[row_of(element)]); };
-  bool const whole =
-      ((reinterpret_cast<std::uintptr_t>(in) ^ reinterpret_cast<std::uintptr_t>(out)) & (kVectorBytes - 1)) == 0;
+  auto const store_element = [&](int element) {
+    Sum const x = Numeric<T>::widen(elements[element]);
+    out[element] = Numeric<T>::narrow(quotient(x, scales[row_of(element)]));
+  };
   if (whole) {
 #pragma unroll
     for (int k = 0; k < kTileEach; ++k) {
       int const v = thread + k * kTileThreads;
-      if (v < vectors) {
-        Sum y[kPer];
-#pragma unroll
-        for (int i = 0; i < kPer; ++i) y[i] = scaled(Numeric<T>::widen(held[k], i), part.head + v * kPer + i);
-        store16(out + part.head + v * kPer, Numeric<T>::pack(y));
-      }
+      if (v >= vectors) continue;
+      int const element = part.head + v * kPer;
+      store16(out + element, scaled([&](int i) { return Numeric<T>::widen(held[k], i); }, element));
     }
-    if (has_edge) out[edge] = Numeric<T>::narrow(scaled(Numeric<T>::widen(elements[edge]), edge));
+    if (has_edge) store_element(edge);
     return;
   }
   // The output has another phase: its vectors are gathered from shared memory.
   Cut const to = cut(out, count);
   for (int v = thread; v < static_cast<int>(to.vectors); v += kTileThreads) {
-    Sum y[kPer];
-#pragma unroll
-    for (int i = 0; i < kPer; ++i) {
-      int const at = to.head + v * kPer + i;
-      y[i] = scaled(Numeric<T>::widen(elements[at]), at);
-    }
-    store16(out + to.head + v * kPer, Numeric<T>::pack(y));
+    int const element = to.head + v * kPer;
+    store16(out + element, scaled([&](int i) { return Numeric<T>::widen(elements[element + i]); }, element));
   }
-  if (thread < to.head + to.tail) {
-    int const at = thread < to.head ? thread : count - to.tail + (thread - to.head);
-    out[at] = Numeric<T>::narrow(scaled(Numeric<T>::widen(elements[at]), at));
-  }
+  if (thread < to.head + to.tail) store_element(thread < to.head ? thread : count - to.tail + (thread - to.head));
 }
 
 }  // namespace l1norm
