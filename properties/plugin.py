@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from . import records, summary
+from . import cards, records, summary
 from .examination import Property
 from .l1_norm import L1_NORM
 from .options import OPTIONS, ROOT, Options, UsageError, read
@@ -71,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if Path(kernels.__file__ or "").resolve().parent != ROOT / "kernels":
         raise pytest.UsageError(f"`kernels` is {kernels.__file__}, not this checkout's; run pytest from {ROOT}")
+    _take_a_card(config)
     # One thread judges: values come in blocks that fit a core's cache, and the candidate's threads want the rest.
     torch.set_num_threads(1)
     try:
@@ -83,6 +84,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_RUN] = Run(options, _seed(config))
 
 
+def _take_a_card(config: pytest.Config) -> None:
+    """Under xdist, let this process and what it starts see its own card first (`cards`); nobody has counted yet."""
+    workerinput = getattr(config, "workerinput", {})
+    if given := workerinput.get("kernelproof_cards"):
+        os.environ[cards.VARIABLE] = cards.turned(given, workerinput["workerid"])
+
+
 def _seed(config: pytest.Config) -> int:
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None:
@@ -93,7 +101,9 @@ def _seed(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
-    """Give every xdist worker the run's seed."""
+    """Give every xdist worker the run's seed, and the cards that there are."""
+    found = cards.visible(os.environ.get(cards.VARIABLE), torch.cuda.device_count())
+    node.workerinput["kernelproof_cards"] = found  # type: ignore[attr-defined]
     node.workerinput["kernelproof_seed"] = node.config.stash[_RUN].session.seed  # type: ignore[attr-defined]
 
 
