@@ -102,7 +102,8 @@ def verify_parser() -> Parser:
         action="append",
         metavar="NAME,...",
         help="also require these of every candidate, as of the shipped kernel: fp16, bf16, fp64, offset, strided, "
-        "expanded, negated, nd, empty, accuracy, determinism, strides, errors, stream, devices, autograd, autocast",
+        "expanded, negated, nd, empty, accuracy, determinism, strides, errors, stream, devices, graph, threads, "
+        "autograd, autocast, compile",
     )
     how = parser.add_argument_group("how")
     how.add_argument(

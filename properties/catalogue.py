@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import contract, execution, frameworks, histories, interface, invariances
+from . import concurrency, contract, execution, frameworks, graphs, histories, interface, invariances
 from .examination import Property
 
 CATALOGUE: dict[str, Property] = {
@@ -32,9 +32,12 @@ CATALOGUE: dict[str, Property] = {
         execution.LATE,
         execution.STREAM,
         execution.DEVICES,
+        graphs.GRAPH,
+        concurrency.THREADS,
         execution.MEMCHECK,
         frameworks.AUTOGRAD,
         frameworks.AUTOCAST,
+        frameworks.COMPILE,
         interface.ERRORS,
     )
 }

@@ -106,6 +106,7 @@ def run_case(
     except UnsupportedError:
         if result is not None:
             result.unsupported += 1
+            _count_notes(trial, result)
         return trial
     if result is not None:
         result.examples += 1
@@ -114,6 +115,10 @@ def run_case(
             known = result.worst.get(label)
             if known is None or metric.value > known.metric.value:
                 result.worst[label] = Worst(metric, case)
-        for note in trial.notes:
-            result.notes[note] = result.notes.get(note, 0) + 1
+        _count_notes(trial, result)
     return trial
+
+
+def _count_notes(trial: Trial, result: Examination) -> None:
+    for note in trial.notes:
+        result.notes[note] = result.notes.get(note, 0) + 1

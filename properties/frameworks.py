@@ -1,4 +1,4 @@
-"""What PyTorch does around a call: gradients and autocast. Right, or an error; never silently wrong."""
+"""What PyTorch does around a call: gradients, autocast, compilation. Right, or an error; never silently wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
 from .observation import Outcome
-from .trial import StopError, Trial
+from .protocol import Way
+from .trial import Trial
 
 
 def differentiated(trial: Trial, case: Case) -> None:
@@ -53,13 +54,15 @@ def under_autocast(trial: Trial, case: Case) -> None:
     seen = trial.observe(given, manner=Manner(autocast=True))
     if seen.outcome is Outcome.RAISED and not seen.damage:
         return
-    try:
-        trial.verdict(given, seen)
-    except StopError:
-        trial.findings[:] = [
-            replace(finding, text=f"inside torch.autocast: {finding.text}") for finding in trial.findings
-        ]
-        raise
+    trial.verdict(given, seen, "inside torch.autocast")
+
+
+def compiled(trial: Trial, case: Case) -> None:
+    """`torch.compile` around the candidate: traced with tensors that hold nothing, and made functional."""
+    given = trial.build(case)
+    trial.check(given)
+    seen = trial.attempt(given, "compile", Manner(way=Way.COMPILED), "torch.compile cannot take it")
+    trial.verdict(given, seen, "under torch.compile")
 
 
 #: Recipes that make no row of zeros.
@@ -82,4 +85,23 @@ AUTOCAST = Property(
     under_autocast,
     pinned=(parse("shape=3x257,seed=22"), parse("shape=3x257,dtype=float16,seed=22")),
     promised="autocast",
+)
+
+# A few cases and no drawn ones: each traces the program anew, after seconds for dynamo's import. Shapes of one rank are
+# all the same to it; what differs is a program's own choice by type, rank, strides and emptiness.
+COMPILE = Property(
+    "compile",
+    "Under torch.compile the result is what it is without.",
+    None,
+    compiled,
+    pinned=tuple(
+        parse(line)
+        for line in (
+            "shape=3x257,seed=25",
+            "shape=2x5x33,dtype=float16,seed=25",
+            "shape=5x6,layout=offset1+order1.0,seed=25",
+            "shape=0x5",
+        )
+    ),
+    promised="compile",
 )

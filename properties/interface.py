@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,7 @@ from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .layouts import Geometry
+from .manner import Manner
 from .observation import Outcome
 from .trial import Trial
 
@@ -23,28 +25,37 @@ class Refusal:
 
     Attributes:
         name: for reports.
-        dtype: torch dtype name of the input.
-        one_dimensional: whether the input is a vector of the case's columns.
-        requires_grad: whether the input asks for a gradient.
         errors: names of exception classes, one of which the error must be (a subclass will do).
+        rank: of the input: 2 for the case's shape, 1 for a vector of its columns, 0 for a single number.
+        stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor.
     """
 
     name: str
     dtype: str
     errors: tuple[str, ...]
-    one_dimensional: bool = False
-    requires_grad: bool = False
+    rank: int = 2
+    stand_in: str = ""
 
 
 _DTYPE_ERRORS = ("TypeError", "RuntimeError", "NotImplementedError")
 REFUSALS = (
-    Refusal("a vector (rank 1)", "float32", ("IndexError",), one_dimensional=True),
+    Refusal("a vector (rank 1)", "float32", ("IndexError",), rank=1),
     Refusal("an int64 matrix", "int64", _DTYPE_ERRORS),
     Refusal("an int32 matrix", "int32", _DTYPE_ERRORS),
     Refusal("a bool matrix", "bool", _DTYPE_ERRORS),
     Refusal("a complex64 matrix", "complex64", _DTYPE_ERRORS),
     Refusal("a complex128 matrix", "complex128", _DTYPE_ERRORS),
     Refusal("a uint8 matrix", "uint8", _DTYPE_ERRORS),
+    Refusal("an int8 matrix", "int8", _DTYPE_ERRORS),
+    Refusal("a float8_e4m3fn matrix", "float8_e4m3fn", _DTYPE_ERRORS),
+    Refusal("a number (rank 0)", "float32", ("IndexError",), rank=0),
+    Refusal("an integer vector", "int64", ("IndexError", *_DTYPE_ERRORS), rank=1),
+    Refusal("a list of rows", "float32", ("TypeError", "AttributeError"), stand_in="list"),
+    Refusal("None", "float32", ("TypeError", "AttributeError"), stand_in="None"),
+    Refusal("a Python number", "float32", ("TypeError", "AttributeError"), stand_in="number"),
+    Refusal("a numpy array", "float32", ("TypeError", "AttributeError"), stand_in="ndarray"),
+    Refusal("a sparse matrix (COO)", "float32", _DTYPE_ERRORS, stand_in="sparse"),
+    Refusal("a sparse matrix (CSR)", "float32", _DTYPE_ERRORS, stand_in="csr"),
 )
 
 
@@ -52,7 +63,7 @@ def refuses(trial: Trial, case: Case) -> None:
     """The input that ``case.turn`` names is refused, its memory is untouched, and the next call is right."""
     refusal = REFUSALS[case.turn % len(REFUSALS)]
     given = _input(refusal, case, trial.subject.home)
-    seen = trial.observe(given)
+    seen = trial.observe(given, manner=Manner(stand_in=refusal.stand_in))
     if seen.outcome is Outcome.RETURNED:
         trial.report(Finding(Kind.ACCEPTED_INVALID_INPUT, f"returns a result for {refusal.name}, expected an error"))
     if seen.outcome is not Outcome.RAISED or seen.damage:
@@ -65,15 +76,12 @@ def refuses(trial: Trial, case: Case) -> None:
 
 
 def _input(refusal: Refusal, case: Case, device: str) -> Input:
-    shape = case.shape[1:2] if refusal.one_dimensional else case.shape
+    shape = {0: (), 1: case.shape[1:2], 2: case.shape}[refusal.rank]
     dtype: torch.dtype = getattr(torch, refusal.dtype)
-    numel = 1
-    for size in shape:
-        numel *= size
-    values = (torch.arange(numel, device=device) % 2).to(dtype)
-    strides = (1,) if refusal.one_dimensional else (shape[1], 1)
-    geometry = Geometry(strides, 0, numel)
-    return Input(refusal.dtype, shape, geometry, False, values, values.reshape(shape), refusal.requires_grad)
+    numel = math.prod(shape)
+    values = (torch.arange(1, numel + 1, device=device) % 2).to(dtype)
+    geometry = Geometry((shape[1], 1) if refusal.rank == 2 else (1,) * refusal.rank, 0, numel)
+    return Input(refusal.dtype, shape, geometry, False, values, values.reshape(shape))
 
 
 ERRORS = Property(

@@ -1,4 +1,4 @@
-"""How a call is made, beside on what: plainly, or as a framework or a busy GPU makes it."""
+"""How a call is made, beside on what: plainly, or as a framework, another thread or a busy GPU makes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .inputs import Input
+from .protocol import Way
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,21 @@ class Manner:
         autocast: whether the call is made inside `torch.autocast` (to bfloat16).
         inflow: what flows into the result when gradients are taken, 1-D, an element for each of the input's: what is
             then seen in the result's place is what flows back to the input. The input must ask for a gradient.
+        way: what stands between the caller and the model.
+        beside: another input, on which a second thread calls the model at the same time, several times over; its result
+            is kept under the name `protocol.BESIDE`.
+        busy: on a GPU, whether it has other work on another stream meanwhile.
+        stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
     """
 
     before: Input | None = None
     side: bool = False
     autocast: bool = False
     inflow: torch.Tensor | None = None
+    way: Way = Way.PLAIN
+    beside: Input | None = None
+    busy: bool = False
+    stand_in: str = ""
 
 
 PLAIN = Manner()

@@ -8,6 +8,7 @@ A reply is a claim of a process that runs foreign code; the judging process uses
 
 from __future__ import annotations
 
+import enum
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +16,21 @@ from typing import Any
 MAX_TEXT = 6000
 
 Message = dict[str, Any]  # what json gives back: the one place where types end
+
+#: Under this name a worker keeps the result of a second thread.
+BESIDE = "beside"
+
+
+class Way(enum.StrEnum):
+    """What stands between the caller and the model."""
+
+    PLAIN = "plain"
+    COMPILED = "compiled"
+    """`torch.compile` around the model."""
+    CAPTURED = "captured"
+    """On a GPU: the call is captured in a CUDA graph, which is then replayed once."""
+    REPLAYED = "replayed"
+    """The graph that was captured last is replayed on what now lies where its input lay; the model is not called."""
 
 
 @dataclass(frozen=True)

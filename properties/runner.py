@@ -178,6 +178,10 @@ class Runner:
                 "autocast": manner.autocast,
                 "late": None if manner.before is None else self._aside(given.storage),
                 "inflow": None if manner.inflow is None else self._aside(manner.inflow),
+                "beside": None if manner.beside is None else self._view_aside(manner.beside),
+                "way": manner.way,
+                "busy": manner.busy,
+                "stand_in": manner.stand_in,
             }
         seconds = self.limits.first if first else timeout or self.limits.call
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
@@ -366,6 +370,10 @@ class Runner:
     def _aside(self, storage: torch.Tensor) -> Message:
         """Where something lies that the worker needs beside the input."""
         return protocol.to_message(self.memory.put(slots.ASIDE, storage))
+
+    def _view_aside(self, given: Input) -> Message:
+        """A second input, as a worker is told of it."""
+        return protocol.to_message(_view(given, self.memory.put(slots.ASIDE, given.storage)))
 
     def _ask(self, request: Message, timeout: float, given: Input, patience: float = 0.0) -> Observation:
         assert self._worker is not None

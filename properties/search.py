@@ -46,6 +46,9 @@ _DEAD_PROPERTIES = 3
 _TOLD = {
     "stream": frozenset({Kind.WRONG_STREAM}),
     "devices": frozenset(Kind),
+    "graph": frozenset(Kind),
+    "threads": frozenset(Kind),
+    "compile": frozenset(Kind),
     "autograd": frozenset({Kind.WRONG_GRADIENT}),
     "autocast": frozenset({Kind.WRONG_DTYPE, Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),
     "determinism": frozenset({Kind.NONDETERMINISTIC}),

@@ -6,6 +6,7 @@ small case a feature finds the domain it supports. A probe judges no values; it 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,7 +23,19 @@ from .runner import LoadFailure, Runner
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.
-PROMISES = ("accuracy", "determinism", "strides", "errors", "stream", "devices", "autograd", "autocast")
+PROMISES = (
+    "accuracy",
+    "determinism",
+    "strides",
+    "errors",
+    "stream",
+    "devices",
+    "graph",
+    "threads",
+    "autograd",
+    "autocast",
+    "compile",
+)
 REQUIRABLE = (*FEATURES, *PROMISES)
 #: Without these no candidate is accepted.
 COMPULSORY = frozenset({"fp32"})
@@ -60,6 +73,7 @@ class Subject:
         broken: why it cannot be judged at all; set by `probe`.
         hung: names of properties under which it hung.
         died: names of properties under which it died in any way.
+        refusals: by promise, how often in a row it has refused a manner of calling it.
     """
 
     path: Path
@@ -74,6 +88,7 @@ class Subject:
     broken: Finding | None = None
     hung: list[str] = field(default_factory=list)
     died: list[str] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
     _probed: bool = False
     _hung: bool = False
     _elsewhere: dict[str, Subject] = field(default_factory=dict)

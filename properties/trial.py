@@ -8,11 +8,12 @@ import torch
 
 from . import inputs, judge
 from .cases import Case
-from .findings import DEADLY, Finding
+from .findings import DEADLY, Finding, Kind
 from .inputs import Input
 from .manner import PLAIN, Manner
-from .observation import Observation
+from .observation import Observation, Outcome
 from .operators import Metric
+from .protocol import Way
 from .subject import Subject, load_finding
 
 #: An input from this size on may well not fit: running out of memory is then no fault of the candidate.
@@ -20,6 +21,9 @@ _LARGE = 1 << 28
 #: Copies of a tensor that one call needs: input and slot, the candidate's result and its slot; and on a CPU a copy of
 #: the result, and what the candidate takes besides. On a GPU that is the candidate's to say: it may need nothing.
 _COPIES = {"cpu": 6, "cuda": 4}
+
+#: Refusals in a row after which nobody asks again: on a GPU each may cost a worker.
+_REFUSALS = 3
 
 
 class UnsupportedError(Exception):
@@ -101,7 +105,10 @@ class Trial:
             OutOfMemoryError: nor here.
             GpuGoneError: the GPU does not answer any more.
         """
-        seen = self.subject.runner.observe(given, timeout=self.timeout, keep=keep, slack=self.slack, manner=manner)
+        first = manner.way is Way.COMPILED  # dynamo alone takes seconds to be imported
+        seen = self.subject.runner.observe(
+            given, timeout=self.timeout, keep=keep, slack=self.slack, first=first, manner=manner
+        )
         if (
             seen.error is not None
             and given.nbytes >= _LARGE
@@ -110,8 +117,41 @@ class Trial:
             raise NotRunError(f"the candidate runs out of memory: {seen.error}")
         return seen
 
-    def verdict(self, given: Input, seen: Observation) -> None:
-        """Judge an observation; raises as `check` does."""
+    def attempt(self, given: Input, promise: str, manner: Manner, refusal: str) -> Observation:
+        """Call in a manner that a candidate may refuse with an error, unless it has made the promise not to.
+
+        Args:
+            given: the input.
+            promise: name of `subject.PROMISES`.
+            manner: how it is called.
+            refusal: what an error is then called, in words.
+
+        Raises:
+            UnsupportedError: it refused, or has refused `_REFUSALS` times in a row.
+            StopError: it refused and may not.
+        """
+        refusals, promised = self.subject.refusals, promise in self.subject.required
+        if refusals[promise] >= _REFUSALS and not promised:
+            raise UnsupportedError(refusal)
+        seen = self.observe(given, manner=manner)
+        if seen.outcome is not Outcome.RAISED or seen.damage:
+            refusals[promise] = 0
+            return seen
+        refusals[promise] += 1
+        words = f"{refusal}: {seen.error}"
+        if promised:
+            self.report(Finding(Kind.UNSUPPORTED, words))
+        self.notes.add(words)
+        raise UnsupportedError(words)
+
+    def verdict(self, given: Input, seen: Observation, when: str = "") -> None:
+        """Judge an observation; raises as `check` does.
+
+        Args:
+            given: the input.
+            seen: what was observed.
+            when: how the call was made, if not plainly: findings begin with it.
+        """
         said = judge.judge(given, seen, self.subject.operator, self.subject.required)
         if said.unsupported:
             if not self.subject.compulsory(self.case):
@@ -123,7 +163,8 @@ class Trial:
             if known is None or metric.value > known.value:
                 self.metrics[name] = metric
         if said.findings:
-            self.report(*said.findings)
+            prefix = f"{when}: " if when else ""
+            self.report(*(replace(finding, text=f"{prefix}{finding.text}") for finding in said.findings))
 
     def report(self, *findings: Finding) -> None:
         """Add findings and end the case."""

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import torch
 
-from . import protocol, worker_gpu
+from . import protocol, worker_gpu, worker_ways
 from .candidate_loading import CandidateError, find_model, load_module
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
-from .protocol import ErrorInfo, Message, OutputMeta, Place, View
+from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
+from .worker_ways import Busy, Captured
 
 _copy = torch.Tensor.copy_
 _detach = torch.Tensor.detach
@@ -64,6 +65,8 @@ class Session:
         self._compile_mode = ""
         self._stopwatch: Stopwatch | None = None
         self._shared: dict[str, SharedMemory] = {}
+        self._captured: Captured | None = None
+        self._busy: dict[str, Busy] = {}
 
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
@@ -125,13 +128,16 @@ class Session:
             with side, narrow:
                 # Opened first: that may wait for all that is queued.
                 late = None if request["late"] is None else self._bytes(Place(**request["late"]))
+                beside = None if request["beside"] is None else self._tensor(protocol.view_from(request["beside"]))[0]
+                if request["busy"]:
+                    self._keep_busy(device)
                 if on_gpu:
                     worker_gpu.make_current()
                     self._shared_memory(device).fill()
                     worker_gpu.poison(math.prod(view.shape) * tensor.element_size(), device)
                 if late is not None:
                     self._produce_late(view.place, late)
-                result = self._model(tensor)
+                result = self._result(request, tensor, beside)
                 flows = False
                 if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
                     flows = True
@@ -150,6 +156,23 @@ class Session:
         if request["keep"]:
             self._kept[request["keep"]] = result
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
+
+    def _result(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> object:
+        """What the model returns when it is called in the way that is asked for."""
+        assert self._model is not None, "load comes before call"
+        way = request["way"]
+        if beside is not None:
+            result, self._kept[BESIDE] = worker_ways.side_by_side(self._model, (tensor, beside))
+            return result
+        if way == Way.COMPILED:
+            return worker_ways.compiled(self._model)(tensor)
+        if way == Way.CAPTURED:
+            self._captured = Captured(self._model, tensor)
+        if way in (Way.CAPTURED, Way.REPLAYED):
+            assert self._captured is not None, "capture comes before replay"
+            return self._captured.replay()
+        given = worker_ways.STAND_INS[request["stand_in"]](tensor) if request["stand_in"] else tensor
+        return self._model(given)
 
     def _collect(self, request: Message) -> Message:
         result = self._kept[request["kept"]]
@@ -172,6 +195,7 @@ class Session:
         return {"outcome": "raised", "error": protocol.to_message(self._describe(error)), "device_lost": lost}
 
     def _forget(self, _: Message) -> Message:
+        self._captured = None
         self._kept.clear()
         return {"outcome": "forgotten"}
 
@@ -183,7 +207,7 @@ class Session:
         model = self._model
         try:
             if self._compile_mode:
-                _forget_compiled()  # dynamo stops compiling after eight shapes and runs eager without a word
+                worker_ways.forget_compiled()
                 model = _compile(model, mode=self._compile_mode, dynamic=False, fullgraph=True)
             raw = self._bytes(view.place)
             pinned = view.place.device != "cpu" and not view.place.handle  # on the host: no place to time from
@@ -260,6 +284,13 @@ class Session:
             self._shared[name] = SharedMemory(device)
         return self._shared[name]
 
+    def _keep_busy(self, device: torch.device) -> None:
+        """Queue other work on a GPU."""
+        name = str(device)
+        if name not in self._busy:
+            self._busy[name] = Busy(device)
+        self._busy[name].start()
+
     def _produce_late(self, place: Place, source: torch.Tensor) -> None:
         """Enqueue, on the current stream, a wait and then the writing of the input: the host runs ahead of both."""
         now = self._bytes(place)
@@ -298,13 +329,6 @@ class Session:
             half = protocol.MAX_TEXT // 2
             text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         return ErrorInfo(type(error).__name__, bases, text, where, building)
-
-
-def _forget_compiled() -> None:
-    """Drop all that dynamo compiled. Imported here, in a peer's worker alone: the import takes seconds."""
-    import torch._dynamo
-
-    torch._dynamo.reset()
 
 
 def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:

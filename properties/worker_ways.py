@@ -1,0 +1,192 @@
+"""How a worker calls a model otherwise than plainly: from two threads, in a CUDA graph, compiled, with a stand-in.
+
+Like the worker itself this holds no expected value, and what it needs of torch is bound when it is imported, which is
+before any candidate is. Whatever the model raises goes through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable
+
+import torch
+
+from .worker_gpu import FRESH_BYTE
+
+#: Calls of each thread: on two cores a shared buffer of some rows is disturbed in every second pair of calls or so.
+ROUNDS = 8
+#: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
+_OFTEN = 1e-6
+#: Elements of the buffer that keeps a GPU busy, and how often it is gone over: 64 MiB, some 50 us a time.
+_BUSY_ELEMENTS, _BUSY_TIMES = 1 << 24, 40
+
+_Tensor = torch.Tensor
+_equal = torch.equal
+_empty = torch.empty
+_zeros = torch.zeros
+_fill = torch.Tensor.fill_
+_add = torch.Tensor.add_
+_view_dtype = torch.Tensor.view
+_Stream = torch.cuda.Stream
+_on_stream = torch.cuda.stream
+_synchronize = torch.cuda.synchronize
+_CudaGraph = torch.cuda.CUDAGraph
+_compile = torch.compile
+_no_grad = torch.no_grad
+_Barrier = threading.Barrier
+_BrokenBarrier = threading.BrokenBarrierError
+_Thread = threading.Thread
+_get_interval, _set_interval = sys.getswitchinterval, sys.setswitchinterval
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+Model = Callable[..., object]
+
+#: What may be handed over in a tensor's place, made of the tensor.
+STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
+    "list": lambda x: x.tolist(),
+    "None": lambda _: None,
+    "number": lambda _: 1.0,
+    "ndarray": lambda x: x.cpu().numpy(),
+    "sparse": lambda x: x.to_sparse(),
+    "csr": lambda x: x.to_sparse_csr(),
+}
+
+
+def side_by_side(model: Model, inputs: tuple[torch.Tensor, torch.Tensor]) -> tuple[object, object]:
+    """Call the model on two inputs from two threads at once, on a GPU on a stream each, `ROUNDS` times.
+
+    Returns:
+        A result for each input: of all that its thread got, the one whose bits are rarest, for that is the one which
+        the other thread has disturbed if any is.
+    """
+    ready = _Barrier(len(inputs))
+    results: tuple[list[object], list[object]] = ([], [])
+    errors: list[BaseException] = []
+
+    def work(given: torch.Tensor, found: list[object]) -> None:
+        try:
+            with _on_stream(_Stream(given.device)) if given.is_cuda else contextlib.nullcontext():
+                for _ in range(ROUNDS):
+                    ready.wait()
+                    found.append(model(given))
+                if given.is_cuda:
+                    _synchronize(given.device)
+        except _BrokenBarrier:
+            return  # the other thread's error ends this one
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything; raised again below
+            errors.append(error)
+            ready.abort()
+
+    interval = _get_interval()
+    _set_interval(_OFTEN)
+    try:
+        threads = [_Thread(target=work, args=pair) for pair in zip(inputs, results, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        _set_interval(interval)
+    if errors:
+        raise errors[0]
+    return rarest(results[0]), rarest(results[1])
+
+
+def rarest(found: list[object]) -> object:
+    """The one whose bits fewest others have; the earliest of several."""
+    groups: list[list[object]] = []
+    for each in found:
+        alike = next((group for group in groups if _alike(group[0], each)), None)
+        if alike is None:
+            groups.append([each])
+        else:
+            alike.append(each)
+    return min(groups, key=len)[0]
+
+
+def _alike(left: object, right: object) -> bool:
+    """Whether two results are the same in every bit, as far as that can be told."""
+    if not (isinstance(left, _Tensor) and isinstance(right, _Tensor)):
+        return left is right
+    if left.layout is not torch.strided or (left.dtype, left.shape, left.layout) != (
+        right.dtype,
+        right.shape,
+        right.layout,
+    ):
+        return False
+    whole = _BITS.get(left.element_size())
+    return whole is not None and _equal(_view_dtype(left.detach(), whole), _view_dtype(right.detach(), whole))
+
+
+class Captured:
+    """A call in a CUDA graph, and its result, which every replay writes anew."""
+
+    def __init__(self, model: Model, given: torch.Tensor) -> None:
+        """Call the model once, then capture a call, on a stream of their own as `torch.cuda.graph` does."""
+        stream = _Stream(given.device)
+        _synchronize(given.device)
+        self._graph = _CudaGraph()
+        with _on_stream(stream):
+            model(given)  # what is built, loaded or allocated at a first call is no part of a graph
+            _synchronize(given.device)
+            self._graph.capture_begin()
+            try:
+                self._result = model(given)
+            except BaseException:
+                with contextlib.suppress(RuntimeError):  # what the model raised says more
+                    self._graph.capture_end()
+                raise
+            self._graph.capture_end()
+        self._device = given.device
+
+    def replay(self) -> object:
+        """The result after a replay; what it held before is overwritten with the byte of fresh memory."""
+        if isinstance(self._result, _Tensor) and self._result.layout is torch.strided:
+            whole = _BITS.get(self._result.element_size())
+            if whole is not None:
+                byte = FRESH_BYTE.to_bytes(1, "little")
+                with _no_grad():
+                    pattern = int.from_bytes(byte * self._result.element_size(), "little")
+                    _fill(_view_dtype(self._result.detach(), whole), pattern)
+        self._graph.replay()
+        _synchronize(self._device)
+        return self._result
+
+
+def compiled(model: Model) -> Model:
+    """`torch.compile` around the model, traced, made functional, and run operation by operation.
+
+    The backend ``aot_eager`` does all that depends on the model (tracing, shapes from fake tensors, what is mutated and
+    what is an alias) and leaves out the code that inductor would generate, which is torch's own and takes a compiler
+    seconds a shape.
+    """
+    forget_compiled()
+    wrapped: Model = _compile(model, backend="aot_eager", dynamic=False)
+    return wrapped
+
+
+def forget_compiled() -> None:
+    """Drop all that dynamo compiled: it stops compiling after eight shapes and runs eager without a word.
+
+    Imported here: the import takes seconds, and only what is compiled needs it.
+    """
+    import torch._dynamo
+
+    torch._dynamo.reset()
+
+
+class Busy:
+    """Other work on a GPU, on a stream of its own."""
+
+    def __init__(self, device: torch.device) -> None:
+        """Make the stream and what is worked on."""
+        self._stream = _Stream(device)
+        self._room = _zeros(_BUSY_ELEMENTS, device=device)
+
+    def start(self) -> None:
+        """Queue two milliseconds of it; nobody waits for its end."""
+        with _on_stream(self._stream):
+            for _ in range(_BUSY_TIMES):
+                _add(self._room, 1.0)
