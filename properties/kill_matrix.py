@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,12 +24,11 @@ from . import catalogue, engine, examination
 from .cases import Case, parse
 from .examination import Examination, Property
 from .findings import DEADLY, Finding, Kind
+from .limits import Limits
 from .profiles import PROFILES
 from .session import Seat, Session
 from .subject import REQUIRABLE, Subject
 
-#: Under this name a line of the matrix travels in a test's ``user_properties``.
-KEY = "kernelproof-kill"
 FOLDER = Path(__file__).resolve().parent
 #: Elements of the reported case, unless the docstring says otherwise: what a person can still print and look at.
 SMALL = 4096
@@ -48,6 +46,8 @@ _DEAR = ("huge", "memcheck")
 #: Seconds on top of a specimen's own limits on a GPU: the first call of every new worker makes a context, which takes
 #: seconds where several processes share the card.
 _CONTEXT = 4.0
+#: As thorough as a judgement, for who only asks whether a property fails.
+_HASTY = replace(PROFILES["kp-quick"], shrink_seconds=0.0, deaths=1)
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,23 @@ def judge(session: Session, trial: Trial) -> Kill:
         return Kill(trial, "", (), None, tuple(seen))
 
 
+def killers(session: Session, trial: Trial) -> dict[str, Kind]:
+    """Every property that rejects a specimen, each with the kind of its finding; nobody looks for a smaller case."""
+    specimen, found = trial.specimen, dict[str, Kind]()
+    with _subject(session, trial) as subject:
+        broken = subject.probe()
+        if broken is not None:
+            return {"contact": broken.kind}
+        for prop in order(trial):
+            if specimen.case is not None and prop.name == specimen.killer:
+                seen = engine.replay(subject, prop, specimen.case)
+            else:
+                seen = engine.examine(subject, prop, _HASTY, SEED)
+            if seen.outcome == "failed":
+                found[prop.name] = seen.findings[0].kind
+    return found
+
+
 def _replayed(trial: Trial) -> bool:
     """Whether a kill is to be shown once more: on one target, since a process on a GPU costs a second and more."""
     return trial.specimen.replays and trial.target == trial.specimen.targets[0]
@@ -254,13 +271,18 @@ def _subject(session: Session, trial: Trial) -> Iterator[Subject]:
     seat = Seat(trial.specimen.path, trial.target, shipped=False)
     subject = session.subject(seat)
     subject.required |= trial.specimen.promises
-    more = _CONTEXT if trial.target == "cuda" else 0.0
-    limits = {name: seconds + more for name, seconds in trial.specimen.limits.items()}
-    subject.limits = subject.runner.limits = replace(subject.limits, **limits)
+    subject.limits = subject.runner.limits = limits(session, trial)
     try:
         yield subject
     finally:
         session.leave(seat)
+
+
+def limits(session: Session, trial: Trial) -> Limits:
+    """A run's time limits, with those that are enough for a specimen."""
+    more = _CONTEXT if trial.target == "cuda" else 0.0
+    own = {name: seconds + more for name, seconds in trial.specimen.limits.items()}
+    return replace(session.options.limits, **own)
 
 
 def not_run(kill: Kill) -> str:
@@ -288,24 +310,3 @@ def complaint(kill: Kill) -> str:
     if kill.again is not None and not expected & {finding.kind for finding in kill.again}:
         return f"{kill.trial}'s case, {kill.property}:{kill.case}, passes or fails otherwise in a fresh process"
     return ""
-
-
-def line(kill: Kill) -> str:
-    """The kill's line in the matrix."""
-    who = f"{kill.trial.specimen!s:32} {kill.trial.target:4}"
-    if not kill.findings:
-        return f"{who} survives {sum(each.examples for each in kill.examinations)} cases"
-    finding = kill.findings[0]
-    case = f"{kill.case}: " if kill.case else ""
-    return f"{who} {kill.property:14} {finding.kind:16} {case}{finding.text}"
-
-
-def table(lines: Iterable[str]) -> str:
-    """The matrix as text: one line a mutant and target, sorted, and how many were killed by what."""
-    kept = sorted(lines)
-    mutants = {text.split()[0] for text in kept}
-    targets = Counter(text.split()[1] for text in kept)
-    killers = Counter(text.split()[2] for text in kept)
-    where = ", ".join(f"{count} on {name}" for name, count in sorted(targets.items()))
-    counts = ", ".join(f"{name} {count}" for name, count in killers.most_common())
-    return "\n".join([*kept, f"{len(mutants)} mutants, {where}; killed by: {counts}"])

@@ -61,7 +61,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 @pytest.mark.parametrize(("kind", "name"), ONE_A_KIND.items(), ids=ONE_A_KIND)
 def test_a_mutant_of_each_kind_is_killed(kind: str, name: str, session: Session) -> None:
     kill = kill_matrix.judge(session, Trial(specimen(name), "cpu"))
-    assert not kill_matrix.complaint(kill), kill_matrix.line(kill)
+    assert not kill_matrix.complaint(kill), kill.findings
     assert kill.findings[0].kind == kind
 
 
@@ -70,7 +70,7 @@ def test_a_mutant_of_each_kind_is_killed(kind: str, name: str, session: Session)
 @pytest.mark.parametrize(("kind", "name"), ONE_A_KIND_ON_CUDA.items(), ids=ONE_A_KIND_ON_CUDA)
 def test_a_cuda_mutant_of_each_kind_is_killed(kind: str, name: str, session: Session) -> None:
     kill = kill_matrix.judge(session, Trial(specimen(name), "cuda"))
-    assert not kill_matrix.complaint(kill), kill_matrix.line(kill)
+    assert not kill_matrix.complaint(kill), kill.findings
     assert kill.findings[0].kind == kind
 
 
