@@ -1,7 +1,7 @@
 """The exit codes of the `ci/` commands and the one way to stop with one of them.
 
 Promise: a command ends with one of these numbers and nothing else; pytest's own codes never pass through.
-64, 69 and 70 are EX_USAGE, EX_UNAVAILABLE and EX_SOFTWARE of BSD's sysexits.h; 130 is what a shell
+64, 69, 70 and 75 are EX_USAGE, EX_UNAVAILABLE, EX_SOFTWARE and EX_TEMPFAIL of BSD's sysexits.h; 130 is what a shell
 reports for a process ended by an interrupt from the keyboard (128 + SIGINT).
 """
 
@@ -10,6 +10,7 @@ REJECTED = 1
 USAGE = 64
 UNAVAILABLE = 69
 INTERNAL = 70
+TRY_AGAIN = 75
 INTERRUPTED = 130
 
 
