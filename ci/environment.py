@@ -248,21 +248,8 @@ class Setup:
         return self.constraints if self.constraints.exists() else None
 
     def _pip(self) -> Pip:
-        """A pip that installs into the environment: the caller's, else the one that Python bundles."""
-        own = (str(self.python), "-m", "pip")
-        callers = (self.caller.executable, "-m", "pip", "--python", str(self.python))
-        command: tuple[str, ...] = own
-        if not self._succeeds([*own, "--version"]):
-            if self._succeeds([*callers, "--version"]):
-                command = callers
-            elif not self._succeeds([str(self.python), "-m", "ensurepip"]):
-                raise Stop(
-                    UNAVAILABLE,
-                    f"{self.caller.executable} has neither ensurepip nor pip: install one of them "
-                    "(Debian and Ubuntu: python3-venv), or name another Python: PYTHON=/path/to/python3",
-                )
-        log = self.folder.with_name(f"{self.folder.name}.log")
-        return Pip(command, pip_variables(os.environ, self.offline), log, self.descriptors)
+        """A pip that installs into the environment."""
+        return pip_for(self.folder, self.caller.executable, self.offline, self.descriptors)
 
     def _install_needed(self, pip: Pip) -> None:
         requirements = list(self.plan.requirements)
@@ -333,9 +320,6 @@ class Setup:
         new.write_text(json.dumps(content, indent=1), encoding="utf-8")
         new.replace(self.folder / MARKER)
 
-    def _succeeds(self, command: Sequence[str]) -> bool:
-        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
-
 
 def judge_resolution(candidate: str, resolved: tuple[Installed, ...] | str) -> tuple[str | None, str]:
     """The exact requirement for torch that this resolution gives; None and the reason where it will not do."""
@@ -354,3 +338,35 @@ def how_to_bring() -> str:
         "install what is missing into the Python that you call with (a CPU build of torch: pytorch.org, Get Started), "
         "or name one that has it: PYTHON=/path/to/python3"
     )
+
+
+def pip_for(folder: Path, caller: str, offline: bool, descriptors: tuple[int, ...]) -> Pip:
+    """A pip that installs into the venv in this folder: its own, the caller's, else the one that Python bundles.
+
+    Args:
+        folder: The venv's folder; pip's log goes beside it.
+        caller: The program of the calling interpreter.
+        offline: Download nothing.
+        descriptors: Passed on to pip: the lock.
+
+    Raises:
+        Stop: There is none.
+    """
+    python = str(folder / "bin" / "python")
+    own = (python, "-m", "pip")
+    callers = (caller, "-m", "pip", "--python", python)
+    command: tuple[str, ...] = own
+    if not _succeeds([*own, "--version"]):
+        if _succeeds([*callers, "--version"]):
+            command = callers
+        elif not _succeeds([python, "-m", "ensurepip"]):
+            raise Stop(
+                UNAVAILABLE,
+                f"{caller} has neither ensurepip nor pip: install one of them "
+                "(Debian and Ubuntu: python3-venv), or name another Python: PYTHON=/path/to/python3",
+            )
+    return Pip(command, pip_variables(os.environ, offline), folder.with_name(f"{folder.name}.log"), descriptors)
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0

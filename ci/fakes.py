@@ -180,3 +180,43 @@ def report(*candidates: dict[str, object], passed: int = 3, failed: int = 0, **r
         "tests": {"passed": passed, "failed": failed, "skipped": 1, "deselected": 2, "errors": 0},
         "not_run": [{"what": "cuda", "why": "no GPU"}],
     }
+
+
+def timing(
+    shape: str = "4096x4096",
+    dtype: str = "float32",
+    of_copy: float = 0.9,
+    target_name: str = "cuda",
+    candidate_name: str = "l1_norm",
+    **peers: float,
+) -> dict[str, object]:
+    """A benchmark of a stored run, with the fraction of a copy of the candidate and of its peers."""
+    copy_seconds = 1e-3
+    facts: dict[str, object] = {
+        "target": target_name,
+        "shape": shape,
+        "dtype": dtype,
+        "layout": "contiguous",
+        "seconds": copy_seconds / of_copy,
+        "copy_seconds": copy_seconds,
+        "gb_per_s": 2500 * of_copy,
+        "of_copy": of_copy,
+    }
+    facts |= {f"{name}_seconds": copy_seconds / fraction for name, fraction in peers.items()}
+    label = f"{candidate_name}-{target_name}-{shape}-{dtype}"
+    name = f"test_time_of_a_call[{label}]"
+    return {"name": name, "params": {"race": label}, "extra_info": facts, "stats": {}}
+
+
+def stored_run(
+    *timings: dict[str, object], gpu: str | None = "NVIDIA H100 80GB HBM3", day: int = 1, commit: str = "0" * 40
+) -> dict[str, object]:
+    """A stored run of pytest-benchmark, as far as a page reads it."""
+    ours = {"gpu": gpu, "driver": "580", "processor": "A Processor", "torch": "2.11.0", "cuda": "13.0"}
+    return {
+        "machine_info": {"node": "here", "kernelproof": ours},
+        "commit_info": {"id": commit, "dirty": False},
+        "benchmarks": list(timings),
+        "datetime": f"2026-11-{day:02}T02:17:00.000000+00:00",
+        "version": "5.3.1",
+    }

@@ -22,14 +22,14 @@ def platform_problem(platform: str) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run `verify` or `test` with the arguments after it and return its exit code."""
+    """Run `verify`, `test` or `page` with the arguments after it and return its exit code."""
     problem = platform_problem(sys.platform)
     if problem is not None:
         sys.stderr.write(f"kernelproof: {problem}\n")
         return exits.UNAVAILABLE
-    from ci import test, verify
+    from ci import page, test, verify
 
-    commands = {"verify": verify.main, "test": test.main}
+    commands = {"verify": verify.main, "test": test.main, "page": page.main}
     if not arguments or arguments[0] not in commands:
         sys.stderr.write(f"kernelproof: start.py takes a command first, one of {', '.join(commands)}\n")
         return exits.USAGE

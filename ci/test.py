@@ -72,12 +72,8 @@ class Manner:
 Step = Callable[[], Result]
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the options of `ci/test`.
-
-    Raises:
-        Stop: With code 64 and a line that names what is wrong.
-    """
+def test_parser() -> Parser:
+    """The parser of `ci/test`."""
     parser = Parser(
         prog="ci/test",
         description=DESCRIPTION,
@@ -95,6 +91,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--reports", metavar="DIR", help="also write the steps' reports into this folder: JUnit, and the suite's JSON"
     )
     parser.add_argument("--offline", action="store_true", help="download nothing")
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the options of `ci/test`.
+
+    Raises:
+        Stop: With code 64 and a line that names what is wrong.
+    """
+    parser = test_parser()
     given = parser.parse_args(arguments)
     for name in given.only or []:
         if name not in STEPS:
