@@ -10,8 +10,8 @@ Nothing here measures, runs or knows torch; times come in, words go out, and no 
 - An interval is that of the percentile bootstrap of the median. The median of a resample of n values is at most the
   j-th smallest of them exactly when at least half of n draws with probability j/n succeed: a binomial tail, so that
   the interval is known without resampling (Efron 1979, "Bootstrap methods: another look at the jackknife", section 3).
-  Ends are rounded outwards to values that were seen; it is then at least as wide
-  as the interval that holds for any distribution (test_verdicts.py looks).
+  Ends are rounded outwards to values that were seen; it is then at least as wide as the interval that holds for any
+  distribution (test_verdicts.py looks).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def rule(
 
 def rounds_of(batch: int, first: int) -> int:
     """How many rounds batch number ``batch`` (from 0) has; odd, so that a median is one of them."""
-    return (first | 1) * 2**batch | 1
+    return ((first | 1) << batch) | 1
 
 
 @cache
@@ -90,8 +90,7 @@ def _end(rounds: int, confidence: float) -> int:
     # At most the j-th smallest: at least this many of the draws fall on the j smallest.
     half = (rounds + 1) // 2
     tails = binom.sf(half - 1, rounds, places / rounds)
-    below: int = np.count_nonzero(tails <= (1 - confidence) / 2)
-    return below - 2
+    return int(np.count_nonzero(tails <= (1 - confidence) / 2)) - 2
 
 
 def intervals(ratios: Values, confidence: float) -> tuple[Values, Values, Values]:
