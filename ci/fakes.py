@@ -14,6 +14,9 @@ import venv
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from ci.gate_record import INTERLEAVED, Case, Contestant, Estimate, Machine, Record
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -220,3 +223,31 @@ def stored_run(
         "datetime": f"2026-11-{day:02}T02:17:00.000000+00:00",
         "version": "5.3.1",
     }
+
+
+def gate_case(name: str = "4096x4096-float32", verdict: str = "same", ratio: float = 1.0, **more: Any) -> Case:
+    """A case of the gate; one that was not measured needs its reason."""
+    shape, _, dtype = name.partition("-")
+    if verdict == "not-measured":
+        return Case(name, verdict, shape, dtype, **more)
+    figures: dict[str, Any] = {"ratio": Estimate(ratio, ratio - 0.004, ratio + 0.004), "rounds": 40, "bytes": 1 << 27}
+    figures |= {"candidate_of_copy": Estimate(0.95 / ratio, 0.9, 1.0), "base_of_copy": Estimate(0.95, 0.9, 1.0)}
+    return Case(name, verdict, shape, dtype, "contiguous", **(figures | more))
+
+
+def gate(*cases: Case, **more: Any) -> Record:
+    """A record of the gate."""
+    given: dict[str, Any] = {
+        "date": "2026-11-28T02:17:00+00:00",
+        "target": "cuda",
+        "machine": Machine("0.1.0", "3.12.3", "2.11.0", "NVIDIA H100 80GB HBM3", "580.1", "13.0", "A Processor"),
+        "candidate": Contestant("HEAD", "/checkout/kernels/l1_norm.py", "a" * 64, "1" * 40),
+        "base": Contestant("the merge base with main", "/base/kernels/l1_norm.py", "b" * 64, "2" * 40),
+        "comparison": INTERLEAVED,
+        "minimum": 0.03,
+        "confidence": 0.9997,
+        "gate_confidence": 0.99,
+        "seconds": 187.0,
+        "cases": cases,
+    }
+    return Record(**(given | more))

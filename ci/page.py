@@ -52,7 +52,7 @@ def parser() -> Parser:
         "--runs", metavar="DIR", help="stored runs of pytest -m benchmark (default: .benchmarks of the checkout)"
     )
     what.add_argument(
-        "--kills", metavar="FILE", help="the kill matrix: Markdown, or the JUnit report of ci/test --only=mutants"
+        "--kills", metavar="FILE", help="the kill matrix, as ci/test --only=mutants --reports=DIR writes it"
     )
     where = made.add_argument_group("where it goes")
     where.add_argument("--html", metavar="FILE", help="write the page there, as one file that needs no other")
@@ -133,6 +133,14 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
             facts.reports.append(found)
     if not given.verify:
         facts.missing.append(Missing("correctness", "no report was named; ci/verify --report-json=FILE writes one"))
+    for text in given.gate or []:
+        record = page_facts.read_gate(absolute(text, folder))
+        if isinstance(record, Missing):
+            facts.missing.append(record)
+        else:
+            facts.gates.append(record)
+    if not given.gate:
+        facts.missing.append(Missing("the gate", "no record was named; ci/gate --report-json=FILE writes one"))
     runs = verify.CHECKOUT / ".benchmarks" if given.runs is None else absolute(given.runs, folder)
     facts.runs, unread = page_facts.read_runs(runs)
     facts.missing += unread

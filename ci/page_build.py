@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ci import page_gate
+from ci.gate_record import Record
 from ci.page_content import Block, Cell, Code, Figure, Fold, Gallery, Items, Page, Section, Table, Text, Verdict
 from ci.page_facts import PEERS, Kills, Missing, Run, Timing, devices, history
 from ci.report import AGAINST, Candidate, Property, Report, Target, exit_code
@@ -25,6 +27,8 @@ TONES = {
 }
 # Runs that a table of the history shows side by side: what a screen holds.
 SHOWN_RUNS = 8
+# Lines of a table of the kill matrix that are shown unasked: its counts, not its mutants.
+SHOWN_LINES = 8
 # Findings that are shown in full; a kernel that is wrong everywhere has one a property.
 SHOWN_FINDINGS = 12
 
@@ -45,15 +49,14 @@ class Facts:
 
     Attributes:
         reports: Of `ci/verify`.
-        gate: Sections of the record of `ci/gate`, and its verdicts, made where the record is known.
+        gates: Records of `ci/gate`.
         runs: Stored runs, oldest first.
         kills: The kill matrix.
         missing: What was not there.
     """
 
     reports: list[Report] = field(default_factory=list)
-    gate: list[Section] = field(default_factory=list)
-    gate_verdicts: list[Text] = field(default_factory=list)
+    gates: list[Record] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     kills: list[Kills] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
@@ -68,10 +71,9 @@ def build(facts: Facts, origin: str, drawer: Drawer | None, undrawn: str) -> Pag
         drawer: Draws; None where nothing can.
         undrawn: Why nothing can, and what to do.
     """
-    page = Page("kernelproof: report", origin, [*map(_headline, facts.reports), *facts.gate_verdicts])
-    page.sections += facts.gate
-    for each in facts.reports:
-        page.sections += correctness(each)
+    page = Page("kernelproof: report", origin, [*map(_headline, facts.reports), *map(page_gate.headline, facts.gates)])
+    page.sections += map(page_gate.section, facts.gates)
+    page.sections += map(correctness, facts.reports)
     for device in devices(facts.runs):
         page.sections += speed(facts.runs, device, drawer)
     for kills in facts.kills:
@@ -103,10 +105,10 @@ def _headline(found: Report) -> Text:
     return Text(f"{names}{where}{part} (exit code {code})", verdict(words))
 
 
-def correctness(found: Report) -> list[Section]:
-    """The sections of a report: verdicts, findings, what did not run."""
+def correctness(found: Report) -> Section:
+    """The section of a report: verdicts, findings, what did not run."""
     if found.usage_error is not None:
-        return [Section("Correctness", (Text(f"Called wrongly: {found.usage_error}"),))]
+        return Section("Correctness", (Text(f"Called wrongly: {found.usage_error}"),))
     where = f"torch {found.torch}, {found.gpu or 'no GPU'}, profile {found.profile}, seed {found.seed}"
     blocks: list[Block] = [Text(where)]
     blocks += [Text(error, Verdict("internal error", "bad")) for error in found.internal_errors]
@@ -127,7 +129,7 @@ def correctness(found: Report) -> list[Section]:
         left = Items(tuple(f"{what}: {why}" for what, why in found.not_run))
         blocks.append(Fold(f"Not run ({len(found.not_run)})", (left,)))
     names = ", ".join(dict.fromkeys(candidate.name for candidate in found.candidates))
-    return [Section(f"Correctness of {names}" if names else "Correctness", tuple(blocks))]
+    return Section(f"Correctness of {names}" if names else "Correctness", tuple(blocks))
 
 
 def _target_row(candidate: Candidate, target: Target) -> tuple[Cell, ...]:
@@ -266,12 +268,15 @@ def _run_name(run: Run) -> str:
 
 def _kills(kills: Kills) -> Section:
     blocks: list[Block] = [Text(note) for note in kills.notes[:SHOWN_FINDINGS]]
-    for table in kills.tables:
-        head, *rows = table
-        wide = [tuple(row[: len(head)]) + ("",) * (len(head) - len(row)) for row in rows]
-        caption = f"{len(rows)} lines"
-        blocks.append(Fold(f"The matrix ({caption})", (Table(caption, head, tuple(wide)),)))
+    for title, (head, *rows) in kills.tables:
+        wide = tuple((*row[: len(head)], *[""] * (len(head) - len(row))) for row in rows)
+        table = Table(title, head, tuple(tuple(map(_kill_cell, row)) for row in wide))
+        blocks.append(table if len(rows) <= SHOWN_LINES else Fold(f"{title} ({len(rows)} lines)", (table,)))
     return Section("Kill matrix", tuple(blocks))
+
+
+def _kill_cell(text: str) -> Cell:
+    return Verdict(text, "bad") if text == "survives" else text
 
 
 def _seconds(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Reads what a page shows: reports of the suite, stored runs of pytest-benchmark, the kill matrix.
+"""Reads what a page shows: reports of the suite, records of the gate, stored runs, the kill matrix.
 
 Promise: reads only, standard library only. Any file may be absent or unreadable: that becomes a `Missing` with its
 reason, which the page names, and never an error. Times of different devices are kept apart.
@@ -6,13 +6,14 @@ reason, which the page names, and never an error. Times of different devices are
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from xml.etree import ElementTree
 
-from ci import report
+from ci import gate_record, report
+from ci.gate_record import Record, RecordError
 from ci.report import Node, Report, ReportError
 
 # Bytes of an element, by the name of its dtype.
@@ -21,8 +22,8 @@ ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 PEERS = {"eager": "eager_seconds", "torch.compile": "compile_seconds"}
 # The test that times, in the names of pytest-benchmark, and the name of its parameter.
 TIMED, PARAMETER = "test_time_of_a_call", "race"
-# Under this name a line of the kill matrix stands in a JUnit report (`properties.kill_matrix.KEY`).
-KILL = "kernelproof-kill"
+# Between two cells of a row of Markdown.
+_BAR = re.compile(r"(?<!\\)\|")
 
 Read = TypeVar("Read")
 
@@ -82,10 +83,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Kills:
-    """The kill matrix: what stands around its tables, and the tables, head first."""
+    """The kill matrix: what stands around its tables, and the tables: the heading above, and the rows, head first."""
 
     notes: tuple[str, ...]
-    tables: tuple[tuple[tuple[str, ...], ...], ...]
+    tables: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
 
 
 def read_file(what: str, path: Path, read: Callable[[str], Read]) -> Read | Missing:
@@ -94,7 +95,7 @@ def read_file(what: str, path: Path, read: Callable[[str], Read]) -> Read | Miss
     Args:
         what: For the reader of the page.
         path: The file.
-        read: Makes of its text what is wanted; raises ValueError, LookupError or `ReportError` where it is not that.
+        read: Makes of its text what is wanted, or raises one of the errors below.
     """
     try:
         return read(path.read_text(encoding="utf-8"))
@@ -102,13 +103,18 @@ def read_file(what: str, path: Path, read: Callable[[str], Read]) -> Read | Miss
         return Missing(what, f"there is no file {path}: the step that writes it did not get that far")
     except OSError as error:
         return Missing(what, f"{path}: {error.strerror}")
-    except (ValueError, LookupError, ReportError, ElementTree.ParseError) as error:
+    except (ValueError, LookupError, ReportError, RecordError) as error:
         return Missing(what, f"{path} cannot be read: {error}")
 
 
 def read_verify(path: Path) -> Report | Missing:
     """A report of `ci/verify`."""
     return read_file("correctness", path, report.read)
+
+
+def read_gate(path: Path) -> Record | Missing:
+    """A record of `ci/gate`."""
+    return read_file("the gate", path, gate_record.read)
 
 
 def read_runs(folder: Path) -> tuple[list[Run], list[Missing]]:
@@ -186,53 +192,37 @@ def history(runs: Sequence[Run], device: str) -> Mapping[tuple[str, str], list[t
 
 
 def read_kills(path: Path) -> Kills | Missing:
-    """The kill matrix, of a Markdown file or of a JUnit report of `pytest -m mutants`."""
-    return read_file("the kill matrix", path, kills_of_junit if path.suffix == ".xml" else kills_of_markdown)
+    """The kill matrix, as `pytest -m mutants --kill-matrix=FILE` writes it."""
+    return read_file("the kill matrix", path, kills_of_markdown)
 
 
 def kills_of_markdown(text: str) -> Kills:
-    """The tables of a Markdown file, and the lines around them."""
+    """The tables of a Markdown file, and the lines around them, without its markup.
+
+    Raises:
+        ValueError: There is no table in it.
+    """
     notes: list[str] = []
-    tables: list[list[tuple[str, ...]]] = []
-    inside = False
-    for line in text.splitlines():
-        row = line.strip()
-        if row.startswith("|"):
-            cells = tuple(cell.strip() for cell in row.strip("|").split("|"))
+    tables: list[tuple[str, list[tuple[str, ...]]]] = []
+    heading, inside = "", False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("|"):
+            cells = tuple(map(unmarked, _BAR.split(line.strip("|"))))
             if not inside:
-                tables.append([])
-            if not all(set(cell) <= set(":- ") and cell for cell in cells):
-                tables[-1].append(cells)
-        elif row and not row.startswith("#"):
-            notes.append(row)
-        inside = row.startswith("|")
+                tables.append((heading, []))
+            if not all(re.fullmatch(":?-+:?", cell) for cell in cells):
+                tables[-1][1].append(cells)
+        elif line.startswith("#"):
+            heading = unmarked(line.lstrip("#"))
+        elif line:
+            notes.append(unmarked(line))
+        inside = line.startswith("|")
     if not tables:
         raise ValueError("it holds no Markdown table")
-    return Kills(tuple(notes), tuple(tuple(table) for table in tables))
+    return Kills(tuple(notes), tuple((title, tuple(rows)) for title, rows in tables if rows))
 
 
-def kills_of_junit(text: str) -> Kills:
-    """The lines of the matrix in a JUnit report, and how its tests ended."""
-    root = ElementTree.fromstring(text)  # noqa: S314 - a report of our own pytest
-    values = [each.get("value", "") for each in root.iter("property") if each.get("name") == KILL]
-    if not values:
-        raise ValueError("no mutant was judged in it")
-    rows = [_kill(value) for value in sorted(values)]
-    head = ("mutant", "target", "killed by", "as", "smallest case, and in words")
-    failed = [each.get("name", "") for each in root.iter("testcase") if each.find("failure") is not None]
-    failed += [each.get("name", "") for each in root.iter("testcase") if each.find("error") is not None]
-    skipped = sum(1 for each in root.iter("testcase") if each.find("skipped") is not None)
-    notes = [f"{len(values)} judged, {len(failed)} tests failed, {skipped} skipped"]
-    notes += [f"failed: {name}" for name in failed]
-    return Kills(tuple(notes), ((head, *rows),))
-
-
-def _kill(line: str) -> tuple[str, ...]:
-    """A mutant's fact in five cells; a survivor's has the number of its cases last."""
-    fact = Node(json.loads(line), "a line of the matrix")
-    name, target, killer, kind, case, text = (
-        fact.text(key) for key in ("name", "target", "property", "kind", "case", "text")
-    )
-    if not killer:
-        return (name, target, "survives", "", f"{fact.count('cases')} cases")
-    return (name, target, killer, kind, f"{case}: {text}" if case else text)
+def unmarked(text: str) -> str:
+    """Text without the markup that a table of Markdown may hold: links, bold, code, escaped bars."""
+    linked = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.strip())
+    return re.sub(r"(\*\*|`)(.+?)\1", r"\2", linked).replace("\\|", "|")

@@ -190,7 +190,10 @@ def own_tests(made: environment.Environment, manner: Manner) -> Result:
 
 def mutants(made: environment.Environment, manner: Manner) -> Result:
     """The kill matrix: every known-bad candidate is rejected for its own reason, every honest one is accepted."""
-    return counted_tests(made, manner, "mutants", "mutants.xml")
+    matrix = manner.report("kills.md")
+    return counted_tests(
+        made, manner, "mutants", "mutants.xml", *([] if matrix is None else [f"--kill-matrix={matrix}"])
+    )
 
 
 def benchmark(made: environment.Environment, manner: Manner) -> Result:

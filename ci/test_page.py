@@ -11,6 +11,7 @@ import pytest
 
 from ci import drawing, fakes, page, page_markdown, start
 from ci.exits import OK, USAGE
+from ci.gate_record import Contestant, Machine, to_json
 
 EVIL = "<script>alert(1)</script>|`*![x](https://example.invalid/x.png)"
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -98,11 +99,12 @@ def test_a_page_shows_the_verdict_the_finding_and_how_to_see_it_again(files: Fil
     assert "cuda: no GPU" in tags.text
 
 
-@pytest.mark.parametrize("wanted", ["nothing", "verify", "runs", "kills", "gone", "broken"])
+@pytest.mark.parametrize("wanted", ["nothing", "verify", "gate", "runs", "kills", "gone", "broken"])
 def test_any_file_may_be_absent_and_the_page_says_which(files: Files, wanted: str) -> None:
     matrix = "| mutant | killed by |\n|---|---|\n| zeros | values |\n"
     words = {
         "verify": f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}",
+        "gate": f"--gate={files.put('g.json', to_json(fakes.gate(fakes.gate_case())))}",
         "kills": f"--kills={files.put('k.md', matrix)}",
         "gone": f"--verify={files.folder}/gone.json",
         "broken": f"--verify={files.put('broken.json', '{')}",
@@ -112,6 +114,7 @@ def test_any_file_may_be_absent_and_the_page_says_which(files: Files, wanted: st
     tags, summary = files.make(*([words[wanted]] if wanted in words else []))
     assert ("no stored run in" in tags.text) == (wanted != "runs")
     assert ("no report was named" in tags.text) == (wanted not in ("verify", "gone", "broken"))
+    assert ("the gate: no record was named" in tags.text) == (wanted != "gate")
     assert ("the kill matrix: no file was named" in tags.text) == (wanted != "kills")
     assert ("there is no file" in tags.text) == (wanted == "gone")
     assert ("the report is no JSON" in tags.text) == (wanted == "broken")
@@ -131,7 +134,12 @@ def evil_page(files: Files) -> tuple[Tags, str]:
         timing = fakes.timing(candidate_name=EVIL, eager=0.5)
         files.put(f"runs/{day}&lt;b&gt;.json", fakes.stored_run(timing, gpu=EVIL, day=day, commit=EVIL))
     kills = f"{EVIL}\n\n| {EVIL} | x |\n|---|---|\n| {EVIL} | {EVIL} |\n"
+    cases = [fakes.gate_case(EVIL, text=EVIL), fakes.gate_case(EVIL, "not-measured", reason="missing", text=EVIL)]
+    machine = Machine(EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, {EVIL: 1}, (EVIL,))
+    both = Contestant(EVIL, EVIL, EVIL, EVIL)
+    record = fakes.gate(*cases, machine=machine, candidate=both, base=both, notes=(EVIL,), internal_errors=(EVIL,))
     words = [f"--verify={files.put('v.json', document)}", f"--kills={files.put('k.md', kills)}"]
+    words.append(f"--gate={files.put('g.json', to_json(record))}")
     return files.make(*words)
 
 

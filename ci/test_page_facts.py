@@ -9,8 +9,6 @@ from ci import fakes
 from ci.page_facts import Kills, Missing, devices, history, read_kills, read_run, read_runs
 from ci.report import ReportError
 
-FACT = {"name": "zeros", "target": "cpu", "property": "values", "kind": "wrong-value", "case": "shape=1x2", "text": "0"}
-
 
 def test_a_timing_has_its_row_and_its_peers_as_fractions_of_a_copy() -> None:
     text = json.dumps(fakes.stored_run(fakes.timing("8x1000x3", "bfloat16", 0.5, eager=0.25, compile=0.4)))
@@ -75,39 +73,14 @@ def test_a_folder_that_is_not_there_is_missing(tmp_path: Path) -> None:
     assert "--only=benchmark" in missing[0].why
 
 
-def test_the_kill_matrix_is_read_from_markdown(tmp_path: Path) -> None:
+def test_the_kill_matrix_is_read_without_its_markup(tmp_path: Path) -> None:
     path = tmp_path / "kills.md"
-    path.write_text(
-        "# Head\n\n130 mutants\n\n| a | b |\n|:--|--:|\n| 1 | 2 |\n\ntext\n\n| c |\n|---|\n", encoding="utf-8"
-    )
-    assert read_kills(path) == Kills(("130 mutants", "text"), ((("a", "b"), ("1", "2")), (("c",),)))
+    text = "# Head\n\n`130` mutants\n\n| a | b |\n|:--|--:|\n| [zeros](mutants/zeros.py) | **survives** |\n\n"
+    path.write_text(text + "## Alone\n| c |\n|---|\n| \\|x\\| - |\n\nend", encoding="utf-8")
+    tables = (("Head", (("a", "b"), ("zeros", "survives"))), ("Alone", (("c",), ("|x| -",))))
+    assert read_kills(path) == Kills(("130 mutants", "end"), tables)
 
 
-def junit(*lines: str) -> str:
-    known = [f'<properties><property name="kernelproof-kill" value="{line}"/></properties>' for line in lines]
-    values = "".join(f'<testcase name="t">{each}</testcase>' for each in known)
-    failed = '<testcase name="test_a[b]"><failure/></testcase><testcase name="c"><skipped/></testcase>'
-    return f"<testsuites><testsuite>{values}{failed}</testsuite></testsuites>"
-
-
-def test_the_kill_matrix_is_read_from_a_junit_report(tmp_path: Path) -> None:
-    path = tmp_path / "kills.xml"
-    survivor = FACT | {"property": "", "kind": "", "case": "", "text": "", "cases": 5}
-    lines = [json.dumps(each).replace('"', "&quot;") for each in (FACT | {"cases": 3}, survivor)]
-    path.write_text(junit(*lines), encoding="utf-8")
-    found = read_kills(path)
-    assert isinstance(found, Kills)
-    assert found.notes == ("2 judged, 1 tests failed, 1 skipped", "failed: test_a[b]")
-    assert set(found.tables[0][1:]) == {
-        ("zeros", "cpu", "values", "wrong-value", "shape=1x2: 0"),
-        ("zeros", "cpu", "survives", "", "5 cases"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("k.md", "no table\n"), ("k.xml", "<testsuites/>"), ("k.xml", "<testsuites>"), ("k.xml", junit("no JSON"))],
-)
-def test_what_is_no_kill_matrix_is_missing(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    assert isinstance(read_kills(tmp_path / name), Missing)
+def test_what_is_no_kill_matrix_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "k.md").write_text("no table\n", encoding="utf-8")
+    assert isinstance(read_kills(tmp_path / "k.md"), Missing)
