@@ -13,6 +13,7 @@ from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
+from .manner import Manner
 from .observation import Outcome
 from .strategies import Domain
 from .trial import StopError, Trial
@@ -142,11 +143,16 @@ def _explain_stale(trial: Trial, first: Input, output: torch.Tensor | None) -> N
 
 
 def repeated(trial: Trial, case: Case) -> None:
-    """The same input again and again; the first result is judged, the others are compared with it bit for bit."""
+    """The same input again and again; the first result is judged, the others are compared with it bit for bit.
+
+    On a GPU all calls but the first are made while another stream keeps it busy: blocks then start in another order, on
+    other multiprocessors and not all at once.
+    """
     given = trial.build(case)
     first = trial.check(given)
+    manner = Manner(busy=trial.subject.runner.on_gpu)
     for _ in range(max(_REPEATS, case.turn)):
-        seen = trial.observe(given)
+        seen = trial.observe(given, manner=manner)
         if seen.outcome is not Outcome.RETURNED or seen.damage or seen.output is None:
             trial.verdict(given, seen)
         if seen.output is not None and not bool(comparisons.same_bits(first, seen.output).all()):

@@ -1,0 +1,145 @@
+"""Ways of calling: what two threads disturb is handed out, what stands in for a tensor is what it is called."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from .. import concurrency, engine, frameworks, worker, worker_ways
+from ..cases import parse
+from ..examination import Examination, Property, run_case
+from ..findings import Kind
+from ..interface import REFUSALS
+from ..profiles import Profile
+from .conftest import RIGHT, MakeSubject
+
+QUICK = Profile("test", examples=6, long_examples=3, longest=1 << 17, shrink_seconds=4, deaths=12)
+ONE, TWO = torch.full((40, 30), 1.0), torch.full((40, 30), 2.0)
+
+
+def examined(prop: Property, make: MakeSubject, body: str, head: str = "", *required: str) -> Examination:
+    subject = make(body, head=head, required=frozenset({"fp32", *required}))
+    assert subject.probe() is None, subject.broken
+    return engine.examine(subject, prop, QUICK, seed=1)
+
+
+# ---- Two threads ----------------------------------------------------------------------------------------------------
+
+
+def test_each_thread_gets_the_result_of_its_own_input() -> None:
+    first, second = worker_ways.side_by_side(lambda x: x + 1, (ONE, TWO))
+    assert torch.equal(first, ONE + 1)  # type: ignore[arg-type]
+    assert torch.equal(second, TWO + 1)  # type: ignore[arg-type]
+
+
+def test_both_threads_are_inside_the_model_at_once() -> None:
+    inside = threading.Barrier(2, timeout=10)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        inside.wait()
+        return x
+
+    worker_ways.side_by_side(model, (ONE, TWO))
+
+
+def test_an_error_in_one_thread_is_raised_and_ends_both() -> None:
+    calls: list[float] = []
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        calls.append(float(x[0, 0]))
+        if calls.count(2.0) == 3:
+            raise KeyError("the third call")
+        return x
+
+    with pytest.raises(KeyError, match="the third call"):
+        worker_ways.side_by_side(model, (ONE, TWO))
+    assert len(calls) < 2 * worker_ways.ROUNDS
+
+
+def test_the_rarest_result_is_the_one_that_was_disturbed() -> None:
+    wrong = ONE.clone()
+    wrong[3, 3] = float("nan")
+    assert worker_ways.rarest([ONE, wrong, ONE.clone(), ONE.clone()]) is wrong
+    assert worker_ways.rarest([wrong, ONE, ONE.clone()]) is wrong
+    assert worker_ways.rarest([wrong, wrong.clone()]) is wrong, "NaN are compared by their bits"
+    assert worker_ways.rarest([ONE, ONE.double(), ONE.clone()]).dtype == torch.float64  # type: ignore[attr-defined]
+    assert worker_ways.rarest([None, ONE, None]) is ONE
+
+
+SHARED = """
+BUFFER = {}
+def mean(x):
+    key = (x.shape, x.dtype)
+    kept = BUFFER.setdefault(key, x.abs().mean(1, keepdim=True))
+    return kept.copy_(x.abs().mean(1, keepdim=True))
+"""
+
+
+def test_a_workspace_that_threads_share_is_told_and_rejects_who_promised(make_subject: MakeSubject) -> None:
+    body = "return x / mean(x)"
+    assert examined(concurrency.THREADS, make_subject, body, SHARED).outcome == "reported"
+    assert examined(concurrency.THREADS, make_subject, body, SHARED, "threads").outcome == "failed"
+    assert examined(concurrency.THREADS, make_subject, RIGHT, "", "threads").outcome == "passed"
+
+
+def test_one_that_may_be_called_from_one_thread_alone_says_so(make_subject: MakeSubject) -> None:
+    head = "import threading\nHOME = threading.get_ident()"
+    body = f"if threading.get_ident() != HOME:\n    raise RuntimeError('one thread only')\n{RIGHT}"
+    seen = examined(concurrency.THREADS, make_subject, body, head)
+    assert (seen.outcome, seen.examples) == ("passed", 0)
+    assert [note for note in seen.notes if note.startswith("cannot be called from two threads at once: RuntimeError")]
+    seen = examined(concurrency.THREADS, make_subject, body, head, "threads")
+    assert (seen.outcome, seen.findings[0].kind) == ("failed", Kind.UNSUPPORTED)
+
+
+# ---- Compiled -------------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"x = x + 1 if torch.compiler.is_compiling() else x\n{RIGHT}")
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.COMPILE, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith("under torch.compile: ")
+
+
+# ---- Stand-ins ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("name", [refusal.stand_in for refusal in REFUSALS if refusal.stand_in])
+def test_what_is_handed_over_is_what_it_is_called(name: str) -> None:
+    made = worker_ways.STAND_INS[name](torch.eye(2))
+    kind = {"list": "list", "None": "NoneType", "number": "float", "ndarray": "ndarray"}.get(name, "Tensor")
+    assert type(made).__name__ == kind
+    if kind == "Tensor":
+        assert isinstance(made, torch.Tensor)
+        assert made.layout is {"sparse": torch.sparse_coo, "csr": torch.sparse_csr}[name]
+
+
+# ---- A busy card ----------------------------------------------------------------------------------------------------
+
+
+def test_work_that_keeps_a_card_busy_is_queued_on_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    class StrawStream:
+        def __init__(self, _: torch.device) -> None:
+            order.append("made")
+
+        def __enter__(self) -> None:
+            order.append("entered")
+
+        def __exit__(self, *_: object) -> None:
+            order.append("left")
+
+    monkeypatch.setattr(worker_ways, "_Stream", StrawStream)
+    monkeypatch.setattr(worker_ways, "_on_stream", lambda stream: stream)
+    monkeypatch.setattr(worker_ways, "_add", lambda *_: order.append("work"))
+    monkeypatch.setattr(worker_ways, "_BUSY_ELEMENTS", 4)
+    session = worker.Session([])
+    session._keep_busy(torch.device("cpu"))
+    session._keep_busy(torch.device("cpu"))
+    once = ["entered", *["work"] * worker_ways._BUSY_TIMES, "left"]
+    assert order == ["made", *once, *once]
