@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ci import gate_record
 from ci.gate_record import REASONS, STORED, VERDICTS, WORST_FIRST, Case, Contestant, Estimate, Record
-from ci.page_content import Block, Items, Section, Table, Text, Verdict
+from ci.page_content import Block, Fold, Items, Section, Table, Text, Verdict
 
 # How a verdict is meant, and what it says to somebody who meets it for the first time.
 TONES = {
@@ -59,7 +59,7 @@ def section(record: Record) -> Section:
     blocks.append(Items(tuple(f"{word.replace('-', ' ')}: {MEANINGS[word]}" for word in met)))
     if record.notes:
         blocks += [Text("Remarks:"), Items(record.notes)]
-    blocks += [Text("Where and what:"), Items(_circumstances(record))]
+    blocks.append(Fold("Where and what", (Items(_circumstances(record)),)))
     return Section(f"Gate: {record.candidate.label} against {record.base.label}", tuple(blocks))
 
 

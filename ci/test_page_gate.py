@@ -4,7 +4,7 @@ import pytest
 
 from ci import fakes, page_gate
 from ci.gate_record import REASONS, STORED, VERDICTS, Contestant, Machine, Record
-from ci.page_content import Items, Section, Table, Text, Verdict
+from ci.page_content import Fold, Items, Section, Table, Text, Verdict
 
 
 def table(section: Section) -> Table:
@@ -13,8 +13,10 @@ def table(section: Section) -> Table:
 
 
 def words(section: Section) -> str:
-    texts = [block.words for block in section.blocks if isinstance(block, Text)]
-    return "\n".join([*texts, *(item for block in section.blocks if isinstance(block, Items) for item in block.items)])
+    folded = [inside for block in section.blocks if isinstance(block, Fold) for inside in block.blocks]
+    blocks = [*section.blocks, *folded]
+    texts = [block.words for block in blocks if isinstance(block, Text)]
+    return "\n".join([*texts, *(item for block in blocks if isinstance(block, Items) for item in block.items)])
 
 
 @pytest.fixture
