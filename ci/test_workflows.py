@@ -1,0 +1,154 @@
+"""What can be said of the workflows without a linter: who may do what, what is pinned, and that our commands exist."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ci import page, test
+from ci.fakes import CHECKOUT
+from ci.options import Parser, verify_parser
+from ci.workflow_files import Node, read
+
+FILES = sorted([*(CHECKOUT / ".github" / "workflows").glob("*.yml"), *(CHECKOUT / "ci" / "examples").glob("*.yml")])
+PINNED = re.compile(r"^uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+COMMANDS: dict[str, Parser] = {"verify": verify_parser(), "test": test.test_parser(), "page": page.parser()}
+# A pull request of a fork brings its own code: no job on a runner of ours takes it unasked.
+OWN_ONLY = "github.event.pull_request.head.repo.full_name == github.repository"
+# Minutes. Longer than the longest night, and shorter than GitHub's own limit of a hosted job.
+LONGEST = 300
+
+
+def problems(path: Path) -> list[str]:
+    """What is wrong with a workflow, each in a line that begins with the rule's name."""
+    document = read(path)
+    found = [] if document["permissions"] == {} else ["permissions: the workflow's own are not empty"]
+    lines = [line.strip().removeprefix("- ") for line in path.read_text(encoding="utf-8").splitlines()]
+    found += [f"pin: {line}" for line in lines if line.startswith("uses:") and not PINNED.match(line)]
+    said = [line.partition("#")[0] for line in lines]
+    found += [f"secrets: {line}" for line in said if "pull_request_target" in line or "secrets." in line]
+    for name, job in document["jobs"].items():
+        found += [f"{problem} (job {name})" for problem in job_problems(document, job)]
+    return found
+
+
+def job_problems(document: Node, job: Node) -> Iterator[str]:
+    """What is wrong with a job."""
+    if job["permissions"] != {"contents": "read"}:
+        yield f"permissions: {job['permissions']}"
+    if not 0 < int(job.get("timeout-minutes", 0)) <= LONGEST:
+        yield "timeout: none, or too long"
+    checkouts = [step for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
+    if not checkouts or any(step["with"].get("persist-credentials") != "false" for step in checkouts):
+        yield "token: it stays in the checkout"
+    texts = [step["run"] for step in job["steps"] if "run" in step]
+    if any("merge-base" in text for text in texts) and checkouts[0]["with"].get("fetch-depth") != "0":
+        yield "history: the merge base is not there"
+    if any("${{" in text for text in texts):
+        yield "injection: an expression is pasted into a shell"
+    if "self-hosted" in job["runs-on"] and "pull_request" in document["on"]:
+        if OWN_ONLY not in job.get("if", ""):
+            yield "forks: a runner of our own takes any pull request"
+        concurrency = document["concurrency"]
+        if "pull_request.number" not in concurrency["group"] or concurrency["cancel-in-progress"] != "true":
+            yield "concurrency: a pull request can have two runs"
+    for words in calls(texts):
+        yield from command_problems(words)
+    if any("ci/verify" in text for text in texts):
+        report, keep = job["steps"][-2:]
+        always = report.get("if") == keep.get("if") == "${{ !cancelled() }}"
+        if not always or "ci/page" not in report.get("run", "") or "upload-artifact@" not in keep.get("uses", ""):
+            yield "reports: not made and kept whatever became of the steps before"
+
+
+def calls(texts: list[str]) -> list[list[str]]:
+    """Every call of a command of ours, in words."""
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    return [shlex.split(line) for line in lines if re.match(r"(kernelproof/)?ci/\w+( |$)", line)]
+
+
+def command_problems(words: list[str]) -> Iterator[str]:
+    """What is wrong with a call of a command of ours."""
+    command = words[0].rpartition("/")[2]
+    if command not in COMMANDS or not (CHECKOUT / "ci" / command).is_file():
+        yield f"command: there is no {words[0]}"
+        return
+    known = COMMANDS[command]._option_string_actions
+    given = [word.partition("=")[0] for word in words[1:] if word.startswith("-")]
+    yield from (f"command: {words[0]} has no option {name}" for name in given if name not in known)
+    wanted = [word.partition("=")[2] for word in words if word.startswith("--only=")]
+    yield from (f"command: ci/test has no step {name}" for name in wanted if name not in test.STEPS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_workflow_keeps_the_rules(path: Path) -> None:
+    assert problems(path) == []
+
+
+def test_one_action_has_one_version() -> None:
+    lines = [line for path in FILES for line in path.read_text(encoding="utf-8").splitlines()]
+    used = {line.partition("uses: ")[2] for line in lines if "uses: " in line}
+    assert used
+    assert len({line.split("@")[0] for line in used}) == len(used)
+
+
+def test_what_each_workflow_is_for_stands_in_it() -> None:
+    words: dict[str, set[str]] = {}
+    for path in FILES:
+        texts = [step["run"] for job in read(path)["jobs"].values() for step in job["steps"] if "run" in step]
+        words[path.stem] = {word for call in calls(texts) for word in call}
+    assert {"--require-gpu", "--profile=kp-nightly", "--only=mutants"} <= words["nightly"]
+    assert {"--only=lint", "--only=tests", "ci/verify"} <= words["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "old", "new"),
+    [
+        ("pin", "cpu", r"checkout@[0-9a-f]{40} # v6\.\d\.\d", "checkout@v6"),
+        ("pin", "cpu", r"(checkout@[0-9a-f]{40}) # v[\d.]+", r"\1"),
+        ("secrets", "cpu", r"github\.token", "secrets.TOKEN"),
+        ("timeout", "nightly", "timeout-minutes: 240\n", "timeout-minutes: 1440\n"),
+        ("command", "cpu", "ci/verify -n auto", "ci/verfy -n auto"),
+        ("command", "cpu", "--report-json=", "--report="),
+        ("command", "nightly", "--only=mutants", "--only=mutant"),
+    ],
+)
+def test_every_rule_can_be_broken(rule: str, name: str, old: str, new: str, tmp_path: Path) -> None:
+    text = (CHECKOUT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    broken, count = re.subn(old, new, text, count=1)
+    assert count == 1
+    path = tmp_path / "broken.yml"
+    path.write_text(broken, encoding="utf-8")
+    assert [problem for problem in problems(path) if problem.startswith(f"{rule}:")]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: 1\na: 2\n", "twice"),
+        ("a\n", "neither a key nor an item"),
+        ("a: {b: c}\n", "not of the part of YAML"),
+        ("a: 1\n    b: 2\n", "not expected here"),
+        ("- a\n", "not expected here"),
+    ],
+)
+def test_yaml_that_is_not_known_is_an_error(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.yml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=complaint):
+        read(path)
+
+
+def test_the_yaml_of_a_workflow_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "some.yml"
+    text = (
+        '---\n# head\non:\n  push:\n    branches: [main, "x"]\nsteps:\n  - name: a # b\n    run: |\n      echo "#"\n\n'
+    )
+    path.write_text(text + '      exit\n  - uses: "c"\n    with:\n      - d\nlast: x "y"\n', encoding="utf-8")
+    assert read(path) == {
+        "on": {"push": {"branches": ["main", "x"]}},
+        "steps": [{"name": "a", "run": 'echo "#"\n\nexit\n'}, {"uses": "c", "with": ["d"]}],
+        "last": 'x "y"',
+    }
