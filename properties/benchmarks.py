@@ -22,11 +22,11 @@ from .protocol import Message
 from .runner import Runner
 from .slots import Slots
 from .timed_input import NotMeasuredError, TimedInput
-from .timing import CANDIDATE, COMPILE, COPY, EAGER, Bus, Clock
+from .timing import BASE, CANDIDATE, COMPILE, COPY, EAGER, Bus, Clock
 
 COMPILE_MODE = "max-autotune-no-cudagraphs"
 #: Seconds in which `torch.compile` may try its choices for one shape; it takes 5 to 30.
-_COMPILE_SECONDS = 300.0
+COMPILE_SECONDS = 300.0
 #: A timed sequence on a GPU touches this many times its L2 cache; an input that does not is repeated in memory.
 _CACHES = 4
 _MOST_BUFFERS = 1024
@@ -45,6 +45,7 @@ class Lineup:
         nursery: Nursery,
         cache: Path,
         peers: tuple[str, ...],
+        base: Path | None = None,
     ) -> None:
         """Nothing is started yet.
 
@@ -56,11 +57,16 @@ class Lineup:
             nursery: where workers come from: one that does not fill fresh memory.
             cache: folder of builds.
             peers: which of eager and compile to time besides.
+            base: file of another candidate to time besides.
         """
         self.operator, self.device, self.limits = operator, device, limits
         on_gpu = device.startswith("cuda")
         first = Runner(candidate, operator.init, limits, nursery, cache, device)
         self.runners = {CANDIDATE: first}
+        if base is not None:
+            self.runners[BASE] = Runner(
+                base, operator.init, limits, nursery, cache, device, slots=first.memory, borrows=True
+            )
         models = {COPY: (_COPY_MODEL, (), ""), EAGER: (operator.reference, operator.init, "")}
         if on_gpu:
             models[COMPILE] = (operator.reference, operator.init, COMPILE_MODE)
@@ -175,7 +181,7 @@ class Race:
             NotMeasuredError: memory does not suffice, or the candidate or the copy cannot be timed.
         """
         self._given = TimedInput(self.entry.case, self.lineup.slots())
-        self._buffers = _buffers(2 * self._given.nbytes, self.lineup.bus)
+        self._buffers = buffers(2 * self._given.nbytes, self.lineup.bus)
         pilots: dict[str, float] = {}
         for name in self.lineup.runners:
             try:
@@ -224,6 +230,9 @@ class Race:
             "judged": f"{judged} of {case.numel} elements of round {self._collected}",
             "goal": self.entry.goal_text,
             "goal_met": self.entry.met(figures),
+            "of_copy_rounds": [
+                round(copy / mine, 5) for copy, mine in zip(self._times[COPY], self._times[CANDIDATE], strict=True)
+            ],
         }
         self.result = Result(facts, impossible or wrong)
         return self.result
@@ -232,7 +241,7 @@ class Race:
         """Make a contestant ready; returns the seconds of one of its calls."""
         request = {"op": "prepare", "view": protocol.to_message(self._given.view), "buffers": self._buffers}
         limit = self.lineup.limits.build
-        reply = self.lineup.ask(name, request, max(limit, _COMPILE_SECONDS) if name == COMPILE else limit)
+        reply = self.lineup.ask(name, request, max(limit, COMPILE_SECONDS) if name == COMPILE else limit)
         note = f" ({reply['note']})" if reply.get("note") else ""
         self._methods[name] = f"{reply.get('method')}{note}"
         return min(self._time(name, 1, keep=False) for _ in range(2))
@@ -255,15 +264,14 @@ class Race:
 
     def _judge(self) -> tuple[str, int]:
         """What is wrong with the collected result, and how many of its elements were judged."""
-        case, meta = self.entry.case, self._meta
-        got, expected = (meta.get("dtype"), meta.get("shape")), (case.dtype, list(case.shape))
-        if not meta.get("is_tensor") or got != expected:
-            return f"a timed call returned {meta.get('type')}, {got[0]} {got[1]}; expected a tensor {expected}", 0
+        misfit = self._given.misfit(self._meta)
+        if misfit:
+            return f"a timed call {misfit}", 0
         wrong, judged = self._given.judge(self.lineup.operator, self.chooser)
         return (f"a timed call went wrong (round {self._collected}): {wrong}" if wrong else ""), judged
 
 
-def _buffers(nbytes: int, bus: Bus) -> int:
+def buffers(nbytes: int, bus: Bus) -> int:
     """How many inputs a timed sequence needs so that nothing it reads is still in the cache."""
     return min(max(1, -(-_CACHES * bus.cache // nbytes)), _MOST_BUFFERS)
 

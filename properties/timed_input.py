@@ -8,6 +8,7 @@ to tell whether a result is right and whether the input is as it was.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import torch
 
@@ -77,6 +78,19 @@ class TimedInput:
             torch.cuda.empty_cache()  # what filling took: the workers want it
         self.output = memory.place(OUTPUT, start, self.nbytes)
         self._result = memory.found(self.output).view(self._dtype).view(case.shape)
+
+    def clear(self) -> None:
+        """Forget the result in the output place, so that the next one is not taken for it."""
+        self._memory.found(self.output).fill_(0xFF)
+        if self._result.is_cuda:
+            torch.cuda.synchronize()
+
+    def misfit(self, meta: Mapping[str, object]) -> str:
+        """What is wrong with the kind of a result, as its worker describes it; "" where nothing is."""
+        got, expected = (meta.get("dtype"), meta.get("shape")), (self._case.dtype, list(self._case.shape))
+        if not meta.get("is_tensor") or got != expected:
+            return f"returned {meta.get('type')}, {got[0]} {got[1]}; expected a tensor {expected}"
+        return ""
 
     def judge(self, operator: Operator, chooser: random.Random) -> tuple[str, int]:
         """Look at the result in the output place: all of it, or random slices along dimension 0.

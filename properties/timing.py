@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 #: The contestants' names. The copy is the yardstick, so its best round counts; of all others the median.
-CANDIDATE, COPY, EAGER, COMPILE = "candidate", "copy", "eager", "compile"
+CANDIDATE, BASE, COPY, EAGER, COMPILE = "candidate", "base", "copy", "eager", "compile"
 #: On a CPU no bandwidth is known that cannot be exceeded (caches); a call this many times faster than a copy of the
 #: same bytes has not written its result.
 FASTER_THAN_COPY = 20
