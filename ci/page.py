@@ -67,15 +67,23 @@ def parser() -> Parser:
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/page` and return its exit code."""
     given = parse(arguments)
-    undrawn = "left out by --no-plots"
-    if given.html and not given.no_plots and not drawing.here():
+    facts = gather(given, Path.cwd())
+    draws: Drawer | None = None
+    undrawn = ""
+    if given.html is None or not facts.runs:
+        pass  # nothing to draw, or nowhere to show it
+    elif given.no_plots:
+        undrawn = "left out by --no-plots"
+    elif drawing.here():
+        draws = drawer()
+    elif CHILD in os.environ:
+        undrawn = "matplotlib is not installed"
+    else:
         cache = cache_folder(os.environ, Path.home(), sys.platform)
-        python, undrawn = None, "matplotlib is not installed"
-        if CHILD not in os.environ:
-            python, undrawn = drawing.find_python(verify.CHECKOUT, cache, offline=given.offline, say=verify.say)
+        python, undrawn = drawing.find_python(verify.CHECKOUT, cache, offline=given.offline, say=verify.say)
         if python is not None:
             return draw_elsewhere(python, arguments)
-    write(given, None if undrawn and (given.no_plots or not drawing.here()) else drawer(), undrawn)
+    write(given, facts, draws, undrawn)
     return OK
 
 
@@ -105,15 +113,15 @@ def drawer() -> Drawer:
     return Plots()
 
 
-def write(given: argparse.Namespace, draws: Drawer | None, undrawn: str) -> None:
-    """Read the files, put the page together and write it where it is wanted.
+def write(given: argparse.Namespace, facts: Facts, draws: Drawer | None, undrawn: str) -> None:
+    """Put the page together and write it where it is wanted.
 
     Raises:
         Stop: A file cannot be written.
     """
     folder = Path.cwd()
     when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    page = page_build.build(gather(given, folder), f"Made {when} by ci/page.", draws, undrawn)
+    page = page_build.build(facts, f"Made {when} by ci/page.", draws, undrawn)
     if given.html is not None:
         put("--html", absolute(given.html, folder), page_html.html(page), "w")
     if given.summary == "-":

@@ -69,7 +69,7 @@ def build(facts: Facts, origin: str, drawer: Drawer | None, undrawn: str) -> Pag
         facts: What was read.
         origin: A line on where and when.
         drawer: Draws; None where nothing can.
-        undrawn: Why nothing can, and what to do.
+        undrawn: Why nothing can, and what to do; "" where there is nothing to draw.
     """
     page = Page("kernelproof: report", origin, [*map(_headline, facts.reports), *map(page_gate.headline, facts.gates)])
     page.sections += map(page_gate.section, facts.gates)
@@ -79,7 +79,7 @@ def build(facts: Facts, origin: str, drawer: Drawer | None, undrawn: str) -> Pag
     for kills in facts.kills:
         page.sections.append(_kills(kills))
     missing = [*facts.missing]
-    if drawer is None and facts.runs:
+    if undrawn:
         missing.append(Missing("the plots", undrawn))
     if missing:
         items = tuple(f"{each.what}: {each.why}" for each in missing)
