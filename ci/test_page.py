@@ -159,6 +159,36 @@ def test_nothing_that_a_file_holds_becomes_markup(files: Files) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
+def test_a_reader_of_markdown_shows_what_a_file_holds_as_it_is(files: Files) -> None:
+    markdown_it = pytest.importorskip("markdown_it", reason="rich brings the reader of Markdown, and is not installed")
+    _, summary = evil_page(files)
+    shown = Tags(markdown_it.MarkdownIt("commonmark").enable("table").render(summary))
+    names = {tag for tag, _ in shown.seen}
+    assert names <= {
+        *[
+            "h1",
+            "h2",
+            "h3",
+            "p",
+            "strong",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "ul",
+            "li",
+            "details",
+            "summary",
+            "pre",
+            "code",
+        ]
+    }
+    assert EVIL in shown.text
+    assert not re.search(r"\\[|`*!\[]", re.sub(r"`+sh.*?`+", "", shown.text))
+
+
 def test_a_page_loads_nothing_and_stands_alone(files: Files) -> None:
     two_runs(files)
     tags, _ = files.make(f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}")
