@@ -53,6 +53,10 @@ SHAPES = Property(
             "shape=1x1,values=signed",
             "shape=2x3x5x7,seed=3",
             "shape=2x64x33x35,seed=3",
+            # Ranks beyond those that a kernel may have a fixed number of places for.
+            "shape=2x5x1x3x2x2,seed=3",
+            "shape=2x5x2x1x2x1x2x3,seed=3",
+            "shape=2x3x1x2x1x2x1x2x1x2x1x2,seed=3",
             "shape=0x128",
             "shape=4x0",
             "shape=0x0",
@@ -139,7 +143,7 @@ SPECIALS = Property(
 
 HUGE = Property(
     "huge",
-    "A million rows, the shipped size, more than 2^31 elements, and a row of more than 2^30 columns are right.",
+    "A million rows, the shipped size, more than 2^32 elements, a row of 2^31 columns and rows 2^31 apart are right.",
     None,
     _plain,
     pinned=tuple(
@@ -149,7 +153,10 @@ HUGE = Property(
             "shape=32768x65535,values=positive,seed=13",
             "shape=32769x65537,values=integers,seed=13",
             "shape=32769x65537,dtype=float16,values=integers,seed=13",
+            "shape=65537x65537,dtype=float16,values=integers,seed=13",
             "shape=1x1073741825,dtype=float16,values=integers,seed=13",
+            "shape=1x2147483649,dtype=float16,values=integers,seed=13",
+            "shape=3x65,dtype=float16,layout=pitch2147483584,seed=13",
         )
     ),
     targets=("cuda",),

@@ -17,7 +17,7 @@ from reference.formats import accumulator, format_of
 from reference.mean import gamma
 from reference.verdict import Reason, Tier, Verdict
 
-from . import l1_words
+from . import l1_quick, l1_words
 from .findings import Kind
 from .l1_words import Rows
 from .operators import Assessment, Fault, Metric, Operator
@@ -31,6 +31,13 @@ _ROWS_EXPLAINED = 16
 _ELEMENTS_EXPLAINED = 1 << 22
 #: From this many elements on several threads judge; a core does about 2^24 a second.
 _PARALLEL = 1 << 23
+#: From this many elements on, where they lie there, rows are looked at on the spot first: the host takes a second for
+#: them, and gigabytes of them a minute.
+_QUICK = {"cuda": 1 << 28}
+#: One row in so many may be left for the host to judge; where more are, all are judged there.
+_FEW = 16
+#: Columns up to which a few rows of such an input are measured: a second's work.
+_LONGEST_MEASURED = 1 << 20
 #: Elements a block where threads share the work: larger than for one, so that Python's lock is rarely wanted.
 _SHARED_BLOCK = 1 << 18
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -44,19 +51,22 @@ def assess(x: torch.Tensor, y: torch.Tensor) -> Assessment:
     """Judge y = x / mean(|x|, dim=1) by the contract. Both contiguous, one shape and dtype, any device."""
     dtype = str(x.dtype).removeprefix("torch.")
     given, got = _rows(x), _rows(y)
+    if x.numel() >= _QUICK.get(x.device.type, x.numel() + 1):
+        quick = _assess_quickly(given, got, dtype)
+        if quick is not None:
+            return quick
 
     def fetch(rows: slice, columns: slice) -> tuple[Numbers, Numbers]:
         return _numbers(given[rows, columns]), _numbers(got[rows, columns])
 
     verdict = _judge_in_parallel(fetch, given.shape[0], given.shape[1], dtype)
-    metrics = _metrics(verdict, dtype, given.shape[1])
     if not verdict.accepted:
+        metrics = _metrics(verdict, dtype, given.shape[1])
         fault = _fault(given, got, dtype, verdict)
         plain = fault.kind is Kind.WRONG_VALUE and x.numel() <= _ELEMENTS_EXPLAINED
         elsewhere = l1_words.other_dimension(x, y) if plain else ""
         return Assessment(replace(fault, text=elsewhere or fault.text), metrics)
-    notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
-    return Assessment(None, metrics, notes, _inaccurate(verdict, dtype))
+    return _accepted(verdict, dtype, given.shape[1])
 
 
 def spread(columns: int, dtype: str) -> float:
@@ -124,6 +134,34 @@ def _numbers(block: torch.Tensor) -> Numbers:
     return numbers
 
 
+def _assess_quickly(given: torch.Tensor, got: torch.Tensor, dtype: str) -> Assessment | None:
+    """What is to be said where a quick look clears nearly all rows and the oracle the others; None elsewhere.
+
+    A few of the cleared rows, from first to last, are judged besides: for the metrics.
+    """
+    rows, columns = given.shape
+    rest = (~l1_quick.cleared(given, got)).nonzero().flatten()
+    if len(rest) * _FEW > rows:
+        return None
+    some = torch.linspace(0, rows - 1, _ROWS_EXPLAINED, device=given.device).long()
+    if columns > _LONGEST_MEASURED:
+        some = some[:0]
+    looked_at = torch.cat([rest, some]).unique()
+    verdict = _judge_in_parallel(
+        lambda here, along: (_numbers(given[looked_at[here], along]), _numbers(got[looked_at[here], along])),
+        len(looked_at),
+        columns,
+        dtype,
+    )
+    return _accepted(verdict, dtype, columns, looked_at.cpu().numpy()) if verdict.accepted else None
+
+
+def _accepted(verdict: Verdict, dtype: str, columns: int, numbers: npt.NDArray[np.int64] | None = None) -> Assessment:
+    """What is to be said of rows that are all accepted; ``numbers`` are theirs where they are not all there are."""
+    notes = frozenset({"the mean is rounded to the storage type"} if verdict.rounded_mean.any() else ())
+    return Assessment(None, _metrics(verdict, dtype, columns), notes, _inaccurate(verdict, dtype, numbers))
+
+
 def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
     ordinary = verdict.tier != Tier.SPECIAL
     if not ordinary.any():
@@ -143,13 +181,14 @@ def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
     }
 
 
-def _inaccurate(verdict: Verdict, dtype: str) -> str:
+def _inaccurate(verdict: Verdict, dtype: str, numbers: npt.NDArray[np.int64] | None) -> str:
     rows = np.flatnonzero(verdict.inaccurate)
     if len(rows) == 0:
         return ""
     worst = rows[np.argmax(np.abs(verdict.mean_error[rows]))]
     error = abs(verdict.mean_error[worst]) / accumulator(dtype).roundoff
-    return f"the mean of row {worst} is off by {error:.1f} u, more than 256 lanes and a tree need"
+    row = worst if numbers is None else numbers[worst]
+    return f"the mean of row {row} is off by {error:.1f} u, more than 256 lanes and a tree need"
 
 
 def _fault(given: torch.Tensor, got: torch.Tensor, dtype: str, verdict: Verdict) -> Fault:

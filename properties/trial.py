@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from . import inputs, judge
+from . import inputs, judge, layouts
 from .cases import Case
 from .findings import DEADLY, Finding, Kind
 from .inputs import Input
@@ -19,7 +19,8 @@ from .subject import Subject, load_finding
 #: An input from this size on may well not fit: running out of memory is then no fault of the candidate.
 _LARGE = 1 << 28
 #: Copies of a tensor that one call needs: input and slot, the candidate's result and its slot; and on a CPU a copy of
-#: the result, and what the candidate takes besides. On a GPU that is the candidate's to say: it may need nothing.
+#: the result, and what the candidate takes besides. On a GPU that is the candidate's to say: it may need nothing. Half
+#: of them are as long as the input's storage, gaps included, half as its elements.
 _COPIES = {"cpu": 6, "cuda": 4}
 
 #: Refusals in a row after which nobody asks again: on a GPU each may cost a worker.
@@ -65,9 +66,11 @@ class Trial:
             OutOfMemoryError: it does not suffice for the input.
         """
         home = self.subject.home
-        nbytes = case.numel * getattr(torch, case.dtype).itemsize
+        storage = layouts.geometry(case.layout, case.shape).length
+        nbytes = max(case.numel, storage) * getattr(torch, case.dtype).itemsize
         if nbytes >= _LARGE:
-            needed, free = _COPIES[torch.device(home).type] * nbytes, self.subject.runner.free_bytes()
+            both = (case.numel + storage) * getattr(torch, case.dtype).itemsize
+            needed, free = _COPIES[torch.device(home).type] // 2 * both, self.subject.runner.free_bytes()
             if free is not None and needed > free:
                 where = "" if home == "cpu" else " on the GPU"
                 raise NotRunError(f"needs {needed / 2**30:.1f} GiB{where}, have {free / 2**30:.1f} GiB")
