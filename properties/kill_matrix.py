@@ -41,8 +41,9 @@ _FIELD = re.compile(
 _TARGETS = {"any": ("cpu", "cuda"), "cpu": ("cpu",), "cuda": ("cuda",)}
 #: Looked at last: their cases are large.
 _LAST = ("many-rows", "long-rows")
-#: Minutes and half a card's memory; a process under a slow tool: only where `order` finds that they are asked for.
-_DEAR = ("huge", "memcheck")
+#: Minutes and half a card's memory; a process under a slow tool; seconds for dynamo, and then nobody is rejected: only
+#: where `order` finds that they are asked for.
+_DEAR = ("huge", "memcheck", "compile")
 #: Seconds on top of a specimen's own limits on a GPU: the first call of every new worker makes a context, which takes
 #: seconds where several processes share the card.
 _CONTEXT = 4.0

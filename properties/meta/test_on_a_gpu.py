@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from .. import contract, engine, execution, inputs, slots
+from .. import concurrency, contract, engine, execution, graphs, histories, inputs, kill_matrix, slots
 from ..cases import parse
 from ..device_memory import DeviceSlot, IpcError
 from ..examination import Examination, Property
@@ -132,6 +132,46 @@ def test_a_stream_that_is_not_joined_is_found(body: str, late: str, stream: str,
     seen = examined(execution.STREAM, make_subject, body)
     assert seen.outcome == stream, seen.findings
     assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
+
+
+def test_a_graph_of_a_right_program_is_replayed_rightly(make_subject: MakeSubject) -> None:
+    seen = examined(graphs.GRAPH, make_subject, RIGHT, required=frozenset({"fp32", "graph"}))
+    assert (seen.outcome, seen.findings, seen.unsupported) == ("passed", (), 0)
+    assert seen.examples > len(graphs.GRAPH.pinned)
+
+
+def test_what_cannot_be_captured_in_a_graph_is_told_in_words_and_the_next_case_is_right(
+    make_subject: MakeSubject,
+) -> None:
+    body = "mean = x.abs().mean(1, keepdim=True)\nif float(mean.max()) < 0:\n    return x\nreturn x / mean"
+    seen = examined(graphs.GRAPH, make_subject, body)
+    assert (seen.outcome, seen.findings, seen.examples) == ("passed", (), 0)
+    assert all(note.startswith("cannot be captured in a CUDA graph: ") for note in seen.notes)
+    promised = examined(graphs.GRAPH, make_subject, body, required=frozenset({"fp32", "graph"}))
+    assert (promised.outcome, promised.findings[0].kind) == ("failed", Kind.UNSUPPORTED)
+
+
+@pytest.mark.parametrize("name", ["graph_host_value", "graph_skips_upload", "graph_alternates_workspaces"])
+def test_a_graph_that_knows_too_much_of_its_capture_is_found(name: str, make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT, slots=Slots("cuda:0"))
+    subject.runner.candidate.write_bytes((kill_matrix.FOLDER / "mutants" / f"{name}.py").read_bytes())
+    assert subject.probe() is None, subject.broken
+    seen = engine.replay(subject, graphs.GRAPH, graphs.GRAPH.pinned[0])
+    assert seen.outcome == "reported"
+    assert "CUDA graph" in seen.findings[0].text
+
+
+def test_two_threads_on_two_streams(make_subject: MakeSubject) -> None:
+    promised = frozenset({"fp32", "threads"})
+    assert examined(concurrency.THREADS, make_subject, RIGHT, required=promised).outcome == "passed"
+    head = "KEPT = {}\ndef kept(x):\n    key = (x.shape, x.dtype)\n    return KEPT.setdefault(key, torch.empty_like(x))"
+    body = "mean = x.abs().mean(1, keepdim=True)\nreturn x / kept(mean).copy_(mean)"
+    assert examined(concurrency.THREADS, make_subject, body, head=head, required=promised).outcome == "failed"
+
+
+def test_a_busy_card_changes_no_bits_of_a_right_program(make_subject: MakeSubject) -> None:
+    promised = frozenset({"fp32", "determinism"})
+    assert examined(histories.REPEATED, make_subject, RIGHT, required=promised).outcome == "passed"
 
 
 def test_an_error_that_is_left_behind_is_found(make_subject: MakeSubject) -> None:
