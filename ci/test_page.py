@@ -164,27 +164,8 @@ def test_a_reader_of_markdown_shows_what_a_file_holds_as_it_is(files: Files) -> 
     _, summary = evil_page(files)
     shown = Tags(markdown_it.MarkdownIt("commonmark").enable("table").render(summary))
     names = {tag for tag, _ in shown.seen}
-    assert names <= {
-        *[
-            "h1",
-            "h2",
-            "h3",
-            "p",
-            "strong",
-            "table",
-            "thead",
-            "tbody",
-            "tr",
-            "th",
-            "td",
-            "ul",
-            "li",
-            "details",
-            "summary",
-            "pre",
-            "code",
-        ]
-    }
+    tables = {"table", "thead", "tbody", "tr", "th", "td"}
+    assert names - tables <= {"h1", "h2", "h3", "p", "strong", "ul", "li", "details", "summary", "pre", "code"}
     assert EVIL in shown.text
     assert not re.search(r"\\[|`*!\[]", re.sub(r"`+sh.*?`+", "", shown.text))
 
