@@ -2,7 +2,7 @@
 
 Seen: candidates that attack the harness in their own process
 Target: any
-Found as: wrong-value
+Found as: wrong-value state-leak
 """
 
 import torch
