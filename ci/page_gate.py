@@ -18,11 +18,11 @@ TONES = {
     gate_record.NOT_MEASURED: "warn",
 }
 MEANINGS = {
-    gate_record.FASTER: "the interval of the ratio lies below 1, and the effect is at least the minimum",
-    gate_record.SAME: "the interval of the ratio lies within the minimum effect on both sides of 1",
-    gate_record.SLOWER: "the interval of the ratio lies above 1, and the effect is at least the minimum",
-    gate_record.UNDECIDED: "the interval allows both: the machine was too noisy for the rounds that were allowed",
-    gate_record.NOT_MEASURED: "there is no ratio; the reason stands beside it",
+    gate_record.FASTER: "the ratio is below 1 by more than the least effect that counts, and its interval excludes 1",
+    gate_record.SAME: "the whole interval lies within the least effect that counts, on both sides of 1",
+    gate_record.SLOWER: "the ratio is above 1 by more than the least effect that counts, and its interval excludes 1",
+    gate_record.UNDECIDED: "neither, in all the rounds that were allowed: the machine is too restless for an answer",
+    gate_record.NOT_MEASURED: "there are no figures that count; the reason stands beside it",
 }
 
 
