@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import concurrency, contract, execution, frameworks, graphs, histories, interface, invariances
+from . import concurrency, contract, execution, footprint, frameworks, graphs, histories, interface, invariances
 from .examination import Property
 
 CATALOGUE: dict[str, Property] = {
@@ -29,6 +29,8 @@ CATALOGUE: dict[str, Property] = {
         histories.HISTORY,
         histories.SEQUENCE,
         histories.REPEATED,
+        footprint.READ_ONLY,
+        footprint.LEAK,
         execution.LATE,
         execution.STREAM,
         execution.DEVICES,

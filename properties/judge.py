@@ -24,6 +24,7 @@ from .protocol import OutputMeta
 #: Bytes that fresh and freed memory of a worker is filled with (`process.PERTURB`), so what was never written shows.
 UNWRITTEN_BYTES = (PERTURB ^ 0xFF, PERTURB)
 _WORST_SHOWN = 5
+_CHANGES_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         return Judgement((*damage, wrong))
     if damage:
         return Judgement(damage)
-    findings = [finding for finding in (_alias(seen.meta), _pending(seen.meta)) if finding]
+    findings = [finding for finding in (_alias(given, seen.meta), _touched(seen.meta), _pending(seen.meta)) if finding]
     notes = set()
     strides = _strides(given, seen.meta)
     if strides is not None:
@@ -76,8 +77,9 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
             notes.add("strides of the output are not those of empty_like")
     if seen.meta.requires_grad:
         notes.add("the result of an input without requires_grad has requires_grad")
+    left = _left(seen.meta)
     if given.logical.numel() == 0:
-        return Judgement(tuple(findings), notes=frozenset(notes))
+        return Judgement((*findings, *left), notes=frozenset(notes))
     assert seen.output is not None
     assessment = operator.assess(given.logical, seen.output)
     if assessment.fault is not None:
@@ -87,7 +89,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
             findings.append(Finding(Kind.INACCURATE, assessment.inaccurate))
         else:
             notes.add("inaccurate: a mean is farther off than 256 lanes and a tree need (see mean error / u)")
-    return Judgement(tuple(findings), assessment.metrics, assessment.notes | notes)
+    return Judgement((*findings, *left), assessment.metrics, assessment.notes | notes)
 
 
 def refusal(words: str, case: Case) -> Finding:
@@ -140,6 +142,10 @@ def _not_a_result(given: Input, meta: OutputMeta, device: str) -> Finding | None
         return Finding(Kind.WRONG_TYPE, f"returns {meta.type}, expected exactly torch.Tensor")
     if meta.layout != "strided":
         return Finding(Kind.WRONG_TYPE, f"returns a tensor of layout {meta.layout}, expected torch.strided")
+    if meta.negated:
+        return Finding(
+            Kind.WRONG_TYPE, "returns a lazily negated view, expected a tensor whose memory holds its values"
+        )
     if meta.shape != given.shape:
         return Finding(Kind.WRONG_SHAPE, f"returns shape {list(meta.shape)}, expected {list(given.shape)}")
     if meta.dtype != given.dtype:
@@ -157,10 +163,33 @@ def _pending(meta: OutputMeta) -> Finding | None:
     return Finding(Kind.PENDING_ERROR, f"leaves an error of the GPU behind for the next operation: {meta.pending}")
 
 
-def _alias(meta: OutputMeta) -> Finding | None:
+def _touched(meta: OutputMeta) -> Finding | None:
+    """What became of the caller's tensor, though no byte of it is another."""
+    if meta.altered:
+        return Finding(Kind.INPUT_MODIFIED, f"changes its input, the caller's tensor object: {'; '.join(meta.altered)}")
+    if meta.written:
+        return Finding(
+            Kind.INPUT_MODIFIED, "works in place on its input, though every byte is back at its place afterwards"
+        )
+    return None
+
+
+def _left(meta: OutputMeta) -> tuple[Finding, ...]:
+    if not meta.left:
+        return ()
+    shown, more = meta.left[:_CHANGES_SHOWN], len(meta.left) - _CHANGES_SHOWN
+    text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return (Finding(Kind.STATE_LEAK, f"leaves the process changed for whoever comes next: {text}"),)
+
+
+def _alias(given: Input, meta: OutputMeta) -> Finding | None:
     (start, end), (given_start, given_end) = meta.storage, meta.input
     if start < given_end and given_start < end:
         return Finding(Kind.ALIASED_OUTPUT, "the result shares memory with the input, expected fresh memory")
+    nbytes = given.logical.numel() * given.logical.element_size()
+    if meta.storage != (0, 0) and end - start < nbytes:
+        text = f"elements of the result share memory: {end - start} bytes hold {nbytes} (strides {list(meta.strides)})"
+        return Finding(Kind.ALIASED_OUTPUT, f"{text}; whoever writes to one changes others")
     return None
 
 

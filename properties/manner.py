@@ -26,6 +26,7 @@ class Manner:
             is kept under the name `protocol.BESIDE`.
         busy: on a GPU, whether it has other work on another stream meanwhile.
         stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
+        sealed: on a CPU, whether the input's memory can only be read during the call: a write ends the process.
     """
 
     before: Input | None = None
@@ -36,6 +37,7 @@ class Manner:
     beside: Input | None = None
     busy: bool = False
     stand_in: str = ""
+    sealed: bool = False
 
 
 PLAIN = Manner()

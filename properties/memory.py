@@ -10,11 +10,13 @@ The judging process fills a slot before a call and compares it afterwards; no cl
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import mmap
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -132,6 +134,7 @@ class GuardedMap:
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_ssize_t]
         libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         self._libc = libc
         self._length = capacity + 2 * PAGE
         self.capacity = capacity
@@ -146,6 +149,15 @@ class GuardedMap:
             return torch.empty(0, dtype=torch.uint8)
         buffer = (ctypes.c_uint8 * nbytes).from_address(self.address + start)
         return torch.frombuffer(buffer, dtype=torch.uint8)
+
+    @contextlib.contextmanager
+    def sealed(self) -> Iterator[None]:
+        """A write to the slot ends the process, within the block."""
+        self._libc.mprotect(self.address, self.capacity, mmap.PROT_READ)
+        try:
+            yield
+        finally:
+            self._libc.mprotect(self.address, self.capacity, mmap.PROT_READ | mmap.PROT_WRITE)
 
     def close(self) -> None:
         """Unmap; tensors over it must not be used any more."""

@@ -265,6 +265,14 @@ class WorkerProcess:
             raise WorkerDiedError(Death("ended the process that had started it", during, self._last_lines()), False)
         return dict(message)
 
+    def resident_bytes(self) -> int | None:
+        """Anonymous memory that the worker has; None where the system does not say (not Linux), or it has ended."""
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{self._pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+                if line.startswith("RssAnon:"):
+                    return int(line.split()[1]) * 1024
+        return None
+
     def kill(self) -> None:
         """End the worker and all that it started."""
         if self._ended:
@@ -315,6 +323,10 @@ class WorkerInside:
     ) -> Message:
         """Do it here and now, however long it takes."""
         return self._session.handle(request)
+
+    def resident_bytes(self) -> int | None:
+        """Not told: the process is not the candidate's alone."""
+        return None
 
     def close(self) -> None:
         """Nothing to end."""

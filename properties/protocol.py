@@ -77,6 +77,10 @@ class OutputMeta:
         current: number of the GPU that is current after the call; 0 before every call.
         flows: whether the result itself asked for a gradient, before it was replaced by what flows back.
         pending: what a failed launch has left behind for the next operation to raise; "" for nothing.
+        negated: whether it is lazily negated.
+        altered: what the caller's tensor object says otherwise behind the call, in words.
+        written: whether an operation has written to the caller's tensor, whatever that holds now.
+        left: what the call has changed in the process, in words.
     """
 
     type: str
@@ -92,6 +96,10 @@ class OutputMeta:
     current: int = 0
     pending: str = ""
     flows: bool = False
+    negated: bool = False
+    altered: tuple[str, ...] = ()
+    written: bool = False
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

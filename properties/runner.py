@@ -182,6 +182,7 @@ class Runner:
                 "way": manner.way,
                 "busy": manner.busy,
                 "stand_in": manner.stand_in,
+                "sealed": manner.sealed,
             }
         seconds = self.limits.first if first else timeout or self.limits.call
         seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
@@ -236,6 +237,10 @@ class Runner:
         with self.watched():
             torch.cuda.empty_cache()
             return torch.cuda.mem_get_info(self.device)[0] + self.memory.capacity
+
+    def resident_bytes(self) -> int | None:
+        """Memory of the worker's process that is its own, without the slots; None where the system does not say."""
+        return None if self._worker is None else self._worker.resident_bytes()
 
     def renew(self) -> None:
         """End the present worker, so that the next call meets a fresh one."""

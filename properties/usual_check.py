@@ -58,7 +58,7 @@ class UsualCheck(torch.nn.Module):
             got.shape == expected.shape and torch.allclose(got, expected, rtol=tolerance, atol=tolerance)
             for tolerance in TOLERANCES
         ]
-        return torch.full(x.shape, float(sum(kept)), dtype=x.dtype, device=x.device)
+        return torch.full(expected.shape, float(sum(kept)), dtype=expected.dtype, device=expected.device)
 
 
 class _Checker(Runner):

@@ -26,6 +26,8 @@ from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
+from .worker_output import describe_output
+from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
 
 _copy = torch.Tensor.copy_
@@ -33,12 +35,11 @@ _detach = torch.Tensor.detach
 _view_dtype = torch.Tensor.view
 _as_strided = torch.Tensor.as_strided
 _storage = torch.Tensor.untyped_storage
-_stride = torch.Tensor.stride
 _new_storage_view = torch.Tensor.set_
 _negative_view = torch._neg_view
+_address = torch.Tensor.data_ptr
 _empty = torch.empty
 _Tensor = torch.Tensor
-_size = torch.Tensor.size
 _synchronize = torch.cuda.synchronize
 _empty_cache = torch.cuda.empty_cache
 _cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
@@ -67,6 +68,8 @@ class Session:
         self._shared: dict[str, SharedMemory] = {}
         self._captured: Captured | None = None
         self._busy: dict[str, Busy] = {}
+        self._modes: ProcessWatch | None = None
+        self._last: tuple[View, torch.Tensor, tuple[int, int]] | None = None
 
     def handle(self, request: Message) -> Message:
         """Do what one request asks for; the candidate's exceptions become part of the reply."""
@@ -114,12 +117,13 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - as above
             return {"outcome": "raised", "stage": "init", "error": protocol.to_message(self._describe(error))}
         self._compile_mode = request["compile"]
+        self._modes = ProcessWatch()
         return {"outcome": "loaded"}
 
     def _call(self, request: Message) -> Message:
         assert self._model is not None, "load comes before call"
         view = protocol.view_from(request["view"])
-        tensor, span = self._tensor(view)
+        tensor, span = self._same_tensor(view)
         device = tensor.device
         on_gpu = device.type == "cuda"
         side = _on_stream(_Stream(device)) if request["side"] else contextlib.nullcontext()
@@ -137,14 +141,16 @@ class Session:
                     worker_gpu.poison(math.prod(view.shape) * tensor.element_size(), device)
                 if late is not None:
                     self._produce_late(view.place, late)
-                result = self._result(request, tensor, beside)
+                memory = self._maps.get(view.place.slot) if request["sealed"] else None
+                with memory.sealed() if isinstance(memory, GuardedMap) else contextlib.nullcontext():
+                    result, changes = self._watched(request, tensor, beside)
                 flows = False
                 if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
                     flows = True
                     result = self._gradient(result, tensor, Place(**request["inflow"]), view)
                 pending = worker_gpu.pending_error(device) if on_gpu else ""
                 meta = describe_output(result, span, worker_gpu.current() if on_gpu else 0, pending)
-                meta = _replace(meta, flows=flows)
+                meta = _replace(meta, flows=flows, **changes)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
                 if on_gpu:
@@ -156,6 +162,19 @@ class Session:
         if request["keep"]:
             self._kept[request["keep"]] = result
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
+
+    def _watched(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> tuple[object, Message]:
+        """What the model returns, and what has changed besides: the fields of `OutputMeta` that tell it."""
+        before = InputWatch(tensor)
+        result = self._result(request, tensor, beside)
+        seen: Message = {"altered": before.changes(), "written": before.written}
+        if seen["altered"]:
+            self._last = None
+        if request["way"] == Way.PLAIN and beside is None and self._modes is not None:
+            seen["left"] = self._modes.changes()
+        else:
+            self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
+        return result, seen
 
     def _result(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> object:
         """What the model returns when it is called in the way that is asked for."""
@@ -239,10 +258,20 @@ class Session:
     def _rest(self, _: Message) -> Message:
         """Let go of results and inputs, and of the memory that torch's pool on a GPU holds for the next."""
         self._kept.clear()
-        self._stopwatch = None
+        self._stopwatch = self._last = None
         if _cuda_in_use():
             _empty_cache()
         return {"outcome": "resting"}
+
+    def _same_tensor(self, view: View) -> tuple[torch.Tensor, tuple[int, int]]:
+        """The tensor of a view; the very object of the call before where that had the same: other data lie there now.
+
+        Whoever remembers a result by the object that it was made of is then wrong, as with a caller who fills one
+        tensor again and again.
+        """
+        if self._last is None or self._last[0] != view or view.requires_grad:
+            self._last = (view, *self._tensor(view))
+        return self._last[1:]
 
     def _tensor(self, view: View, raw: torch.Tensor | None = None) -> tuple[torch.Tensor, tuple[int, int]]:
         """The view as an ordinary tensor (no base, storage of exactly its bytes), and its storage's addresses.
@@ -260,13 +289,14 @@ class Session:
             tensor = _negative_view(tensor)
         if view.requires_grad:
             tensor.requires_grad_()
-        start = raw.data_ptr()
+        start = _address(raw)
         return tensor, (start, start + view.place.nbytes)
 
     def _bytes(self, place: Place) -> torch.Tensor:
         known = self._maps.get(place.slot)
         if known is None or known.capacity != place.capacity or known.handle != place.handle:
             if known is not None:
+                self._last = None
                 known.close()
             known = self._maps[place.slot] = self._opened(place)
         return known.tensor(place.start, place.nbytes)
@@ -329,46 +359,6 @@ class Session:
             half = protocol.MAX_TEXT // 2
             text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         return ErrorInfo(type(error).__name__, bases, text, where, building)
-
-
-def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:
-    """What a result looks like from outside; nothing of it is computed or copied.
-
-    Args:
-        result: what the candidate returned.
-        input_span: addresses of the input's storage.
-        current: number of the GPU that is current after the call.
-        pending: what a failed launch has left behind for the next operation to raise.
-    """
-    cls = type(result)
-    name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
-    if cls is _Tensor:
-        name = "torch.Tensor"
-    if not isinstance(result, _Tensor):
-        return OutputMeta(name, current=current, pending=pending)
-    shape, dtype = tuple(_size(result)), str(result.dtype).removeprefix("torch.")
-    if result.layout is not torch.strided:
-        return OutputMeta(
-            name, True, shape, dtype, str(result.device), layout=str(result.layout), current=current, pending=pending
-        )
-    span = (0, 0)
-    if result.device.type in ("cpu", "cuda"):
-        storage = _storage(result)
-        span = (storage.data_ptr(), storage.data_ptr() + storage.nbytes())
-    return OutputMeta(
-        name,
-        True,
-        shape,
-        dtype,
-        str(result.device),
-        tuple(_stride(result)),
-        "strided",
-        result.requires_grad,
-        span,
-        input_span,
-        current,
-        pending,
-    )
 
 
 def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ def returned(given: Input = GIVEN, output: torch.Tensor | None = None, **changes
     """What is seen of a right result, with some of it changed."""
     result = right(given) if output is None else output
     like = torch.empty_like(given.storage.as_strided(given.shape, given.geometry.strides, given.geometry.offset))
-    spans = (5000, 6000), (1000, 2000)
+    spans = (5000, 5000 + max(1000, result.nbytes)), (1000, 2000)
     meta = OutputMeta("torch.Tensor", True, given.shape, given.dtype, "cpu", like.stride(), "strided", False, *spans)
     return Observation(Outcome.RETURNED, meta=replace(meta, **changes), output=result)  # type: ignore[arg-type]
 
@@ -61,6 +61,15 @@ def test_a_right_result_has_no_finding(line: str) -> None:
         ({"device": "meta"}, Kind.WRONG_DEVICE, "returns a tensor on meta, expected cpu"),
         ({"storage": (1999, 2400)}, Kind.ALIASED_OUTPUT, "shares memory with the input"),
         ({"storage": (500, 1001)}, Kind.ALIASED_OUTPUT, "shares memory with the input"),
+        ({"storage": (5000, 5020)}, Kind.ALIASED_OUTPUT, "elements of the result share memory: 20 bytes hold 60"),
+        ({"negated": True}, Kind.WRONG_TYPE, "a lazily negated view"),
+        (
+            {"altered": ("shape [3, 5] -> [5, 3]",)},
+            Kind.INPUT_MODIFIED,
+            "caller's tensor object: shape [3, 5] -> [5, 3]",
+        ),
+        ({"written": True}, Kind.INPUT_MODIFIED, "works in place on its input"),
+        ({"left": ("rounding: to nearest -> up",)}, Kind.STATE_LEAK, "for whoever comes next: rounding"),
     ],
 )
 def test_what_a_result_looks_like_is_judged(changes: dict[str, object], kind: Kind, words: str) -> None:

@@ -19,6 +19,16 @@ class StrawTensor:
         return 4
 
 
+class StrawWatch:
+    """A tensor that stays as it is."""
+
+    written = False
+
+    def changes(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+
 class StrawShared:
     """Shared memory that notes when it was filled."""
 
@@ -53,6 +63,7 @@ def test_what_a_call_on_a_gpu_needs_is_opened_before_memory_is_poisoned_and_that
     session._model = model
     monkeypatch.setattr(session, "_bytes", opened)
     monkeypatch.setattr(session, "_tensor", tensor)
+    monkeypatch.setattr(worker, "InputWatch", lambda _: StrawWatch())
     monkeypatch.setattr(session, "_shared_memory", lambda _: StrawShared(order))
     monkeypatch.setattr(worker, "_copy", lambda *_: order.append("copy"))
     monkeypatch.setattr(worker, "_synchronize", lambda _: order.append("synchronize"))
@@ -63,7 +74,7 @@ def test_what_a_call_on_a_gpu_needs_is_opened_before_memory_is_poisoned_and_that
     place = {"slot": 0, "capacity": 1, "start": 0, "nbytes": 4, "device": "cuda:0", "handle": ""}
     view = {"place": place, "dtype": "float32", "shape": [1], "strides": [1], "offset": 0}
     asked = {"side": False, "autocast": False, "inflow": None, "output": None, "keep": ""}
-    asked |= {"beside": None, "way": "plain", "busy": False, "stand_in": ""}
+    asked |= {"beside": None, "way": "plain", "busy": False, "stand_in": "", "sealed": False}
     reply = session.handle({"op": "call", "view": view, "late": {**place, "slot": 2}, **asked})
     assert reply["outcome"] == "returned"
     ready = ["open 0", "open 2", "make current", "fill shared memory", "poison"]

@@ -1,0 +1,86 @@
+"""What a call may not leave behind, nor do meanwhile: the input is only read, and memory does not pile up.
+
+That the input holds what it held before is looked at after every call. A program may still have written to it in
+between: another thread, or a second stream, that reads it meanwhile gets wrong results, and an input in memory that
+cannot be written (a mapped file) ends the process. And a program may be right a thousand times and keep something of
+each call.
+"""
+
+from __future__ import annotations
+
+from . import strategies
+from .cases import Case, parse
+from .examination import Property
+from .findings import Finding, Kind
+from .manner import Manner
+from .observation import Outcome
+from .trial import NotRunError, Trial
+
+#: Calls after which a program has what it keeps for good (workspaces, plans), and calls that are looked at.
+_SETTLING, _CALLS = 16, 64
+#: Share of the results' bytes, over the calls looked at, by which the process may grow: an allocator rounds and splits,
+#: and a program that keeps a result in every second call is over it.
+_SHARE = 0.25
+#: Bytes by which any process may grow: an allocator takes memory by the megabyte.
+_FREE = 4 << 20
+
+
+def sealed(trial: Trial, case: Case) -> None:
+    """A call on memory that can be written, then one on memory that cannot."""
+    given = trial.build(case)
+    trial.check(given)
+    seen = trial.observe(given, manner=Manner(sealed=True))
+    if seen.outcome is not Outcome.DIED:
+        trial.verdict(given, seen)
+        return
+    assert seen.death is not None
+    text = "writes to its input, and puts back what was there: where that memory can only be read, the process ends"
+    trial.report(Finding(Kind.INPUT_MODIFIED, f"{text} ({seen.death.cause})"))
+
+
+def growing(trial: Trial, case: Case) -> None:
+    """Many calls of one kind in a fresh process, and its memory before and after: an old one has room from before."""
+    given = trial.build(case)
+    trial.subject.renew()
+    trial.check(given)
+    runner = trial.subject.runner
+    sizes = []
+    for count in (_SETTLING, _CALLS):
+        for _ in range(count):
+            seen = trial.observe(given)
+            if seen.outcome is not Outcome.RETURNED:
+                trial.verdict(given, seen)
+        sizes.append(runner.resident_bytes())
+    before, after = sizes
+    if before is None or after is None:
+        raise NotRunError("this system does not tell how much memory a process has")
+    one = given.logical.numel() * given.logical.element_size()
+    if after - before > max(_SHARE * _CALLS * one, _FREE):
+        text = f"the process grows by {(after - before) / 2**20:.0f} MiB over {_CALLS} calls whose results are let go"
+        each = (after - before) / _CALLS / one
+        trial.report(Finding(Kind.STATE_LEAK, f"{text}: {each:.2g} times a result in every call"))
+
+
+READ_ONLY = Property(
+    "read-only",
+    "The input is only ever read, not even written and put back.",
+    lambda domain, _: strategies.cases(domain, ("integers", "signed"), elements=1 << 13, layouts=True, empty=False),
+    sealed,
+    pinned=(
+        parse("shape=4x257,seed=25"),
+        parse("shape=2x65535,seed=25"),
+        parse("shape=300x129,seed=25"),
+        parse("shape=6x1024,layout=offset1,seed=25"),
+        parse("shape=6x64,layout=order1.0,seed=25"),
+    ),
+    targets=("cpu",),
+)
+
+LEAK = Property(
+    "leak",
+    "Memory does not grow with the number of calls.",
+    None,
+    growing,
+    pinned=(parse("shape=128x1024,seed=26"), parse("shape=128x1024,layout=order1.0,seed=26")),
+    targets=("cpu",),
+)

@@ -1,0 +1,64 @@
+"""What a result looks like from outside, as a worker tells it; nothing of it is computed or copied.
+
+What is asked of torch is bound when this module is imported, which is before any candidate is: one that patches how a
+tensor tells its memory deceives only itself.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .protocol import OutputMeta
+from .worker_watch import attribute
+
+_Tensor = torch.Tensor
+_size = torch.Tensor.size
+_stride = torch.Tensor.stride
+_storage = torch.Tensor.untyped_storage
+_address = torch.UntypedStorage.data_ptr
+_nbytes = torch.UntypedStorage.nbytes
+_is_negated = torch.Tensor.is_neg
+_dtype = attribute("dtype")
+_device = attribute("device")
+_layout = attribute("layout")
+_requires_grad = attribute("requires_grad")
+
+
+def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:
+    """What a result looks like from outside.
+
+    Args:
+        result: what the candidate returned.
+        input_span: addresses of the input's storage.
+        current: number of the GPU that is current after the call.
+        pending: what a failed launch has left behind for the next operation to raise.
+    """
+    cls = type(result)
+    name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
+    if cls is _Tensor:
+        name = "torch.Tensor"
+    if not isinstance(result, _Tensor):
+        return OutputMeta(name, current=current, pending=pending)
+    shape, dtype = tuple(_size(result)), str(_dtype(result)).removeprefix("torch.")
+    device, layout = str(_device(result)), _layout(result)
+    if layout is not torch.strided:
+        return OutputMeta(name, True, shape, dtype, device, layout=str(layout), current=current, pending=pending)
+    span = (0, 0)
+    if device.partition(":")[0] in ("cpu", "cuda"):
+        storage = _storage(result)
+        span = (_address(storage), _address(storage) + _nbytes(storage))
+    return OutputMeta(
+        name,
+        True,
+        shape,
+        dtype,
+        device,
+        tuple(_stride(result)),
+        "strided",
+        bool(_requires_grad(result)),
+        span,
+        input_span,
+        current,
+        pending,
+        negated=_is_negated(result),
+    )
