@@ -237,20 +237,22 @@ def judge(session: Session, trial: Trial) -> Kill:
         return Kill(trial, "", (), None, tuple(seen))
 
 
-def killers(session: Session, trial: Trial) -> dict[str, Kind]:
-    """Every property that rejects a specimen, each with the kind of its finding; nobody looks for a smaller case."""
-    specimen, found = trial.specimen, dict[str, Kind]()
-    with _subject(session, trial) as subject:
-        broken = subject.probe()
-        if broken is not None:
-            return {"contact": broken.kind}
-        for prop in order(trial):
-            if specimen.case is not None and prop.name == specimen.killer:
-                seen = engine.replay(subject, prop, specimen.case)
-            else:
-                seen = engine.examine(subject, prop, _HASTY, SEED)
+def killers(session: Session, kill: Kill) -> dict[str, Kind]:
+    """The property that rejected a mutant and, where there is one, another that does; each with its finding's kind.
+
+    Nobody looks for a smaller case, nor for a third property: who is the only one is what is asked.
+    """
+    found = {kill.property: kill.findings[0].kind} if kill.findings else {}
+    if not kill.examinations:
+        return found  # nothing can be asked of what does not load
+    with _subject(session, kill.trial) as subject:
+        subject.probe()
+        for prop in order(kill.trial):
+            if prop.name in found:
+                continue
+            seen = engine.examine(subject, prop, _HASTY, SEED)
             if seen.outcome == "failed":
-                found[prop.name] = seen.findings[0].kind
+                return found | {prop.name: seen.findings[0].kind}
     return found
 
 

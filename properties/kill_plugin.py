@@ -25,9 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kill matrix", "kernelproof: the kill matrix (-m mutants)")
     group.addoption("--kill-matrix", metavar="FILE", help="also write the matrix there, as Markdown")
     group.addoption(
-        "--every-killer",
+        "--sole-killers",
         action="store_true",
-        help="have every property judge every mutant, to see which one alone rejects it (on a CPU 15 minutes)",
+        help="ask the other properties, too, until a second one rejects a mutant: which one is the only one to do so",
     )
 
 

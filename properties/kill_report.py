@@ -37,7 +37,8 @@ class Fact:
         text: the finding.
         cases: judged in all.
         usual: the usual check's words, one a tolerance.
-        killers: by the property that rejects it, the kind; empty where not all were asked.
+        killers: by property that rejects it, the kind: one where it is the only one, two where it is not; empty where
+            none was asked but the first.
     """
 
     name: str
@@ -123,7 +124,7 @@ def table(facts: Iterable[Fact]) -> str:
 
 
 def sole(facts: Iterable[Fact]) -> dict[str, list[str]]:
-    """For each property the mutants, with their target, that it alone rejects; of those that all were asked about."""
+    """For each property the mutants, with their target, that it alone rejects."""
     found: dict[str, list[str]] = {name: [] for name in catalogue.CATALOGUE}
     for told in facts:
         if len(told.killers) == 1 and not told.honest:
@@ -219,20 +220,16 @@ def _cell(text: str) -> str:
 
 def _sole_section(mutants: Sequence[Fact]) -> list[str]:
     asked = [told for told in mutants if told.killers]
-    alone = sole(asked)
-    counts = Counter(name for told in asked for name in told.killers)
+    found = {name: names for name, names in sole(asked).items() if names}
+    alone = sum(map(len, found.values()))
     return [
         "## Which property is the only one to reject a mutant",
         "",
-        f"Of {len(asked)} mutants that every property was asked about.",
+        f"Of {len(asked)} mutants that the other properties were asked about, too, {alone} are rejected by one alone.",
         "",
-        "| property | rejects | alone |",
-        "|---|---|---|",
-        *(
-            f"| `{name}` | {counts[name]} | {', '.join(f'`{each}`' for each in names)} |"
-            for name, names in alone.items()
-            if counts[name] or names
-        ),
+        "| property | the only one to reject |",
+        "|---|---|",
+        *(f"| `{name}` | {', '.join(f'`{each}`' for each in names)} |" for name, names in found.items()),
         "",
     ]
 

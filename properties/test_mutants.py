@@ -82,8 +82,8 @@ def _tell(kill: Kill, session: Session, checks: Checks, request: pytest.FixtureR
     """What is to be told of a specimen; it travels along."""
     trial = kill.trial
     killers = {}
-    if trial.specimen.kinds and request.config.getoption("every_killer"):
-        killers = {name: str(kind) for name, kind in kill_matrix.killers(session, trial).items()}
+    if trial.specimen.kinds and request.config.getoption("sole_killers"):
+        killers = {name: str(kind) for name, kind in kill_matrix.killers(session, kill).items()}
     told = kill_report.fact(
         kill, checks.check(trial.specimen.path, trial.target, kill_matrix.limits(session, trial)), killers
     )
