@@ -1,3 +1,8 @@
 """pytest's side of kernelproof; the plugins named here do the work."""
 
-pytest_plugins = ["properties.plugin", "properties.benchmark_plugin", "properties.kill_plugin"]
+pytest_plugins = [
+    "properties.plugin",
+    "properties.benchmark_plugin",
+    "properties.gate_plugin",
+    "properties.kill_plugin",
+]

@@ -133,9 +133,9 @@ def usage_problem(option: Callable[[str, object], object]) -> str:
     return ""
 
 
-def wanted(markers: str) -> bool:
-    """Whether the expression after ``-m`` asks for benchmarks, rather than only naming them after "not"."""
-    return bool(re.search(r"\bbenchmark\b", re.sub(r"\bnot\s+\(?\s*benchmark\b", "", markers)))
+def wanted(markers: str, marker: str = "benchmark") -> bool:
+    """Whether the expression after ``-m`` asks for what bears this marker, rather than only naming it after "not"."""
+    return bool(re.search(rf"\b{marker}\b", re.sub(rf"\bnot\s+\(?\s*{marker}\b", "", markers)))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,6 +11,17 @@ from .timing import Bus
 
 #: Numbers of cuDeviceGetAttribute: memory clock in kHz, width of the memory bus in bits, bytes of L2 cache.
 _MEMORY_CLOCK, _BUS_WIDTH, _L2_BYTES = 36, 37, 38
+#: Bits of nvml.h (nvmlClocksEventReason...), in words.
+_REASONS = {
+    0x2: "clocks set for applications",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "temperature (software)",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
 
 
 def bus(device: int = 0) -> Bus:
@@ -37,6 +48,30 @@ def clocks(device: int = 0) -> dict[str, int]:
         finally:
             pynvml.nvmlShutdown()
     return found
+
+
+def throttled(device: int = 0) -> set[str]:
+    """Why clocks are held down at this moment, in words; empty where nothing holds them, or nobody tells."""
+    try:
+        import pynvml
+    except ImportError:
+        return set()
+    with contextlib.suppress(pynvml.NVMLError, AttributeError):
+        pynvml.nvmlInit()
+        try:
+            uuid = torch.cuda.get_device_properties(device).uuid
+            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+            # The call's name changed with driver 535; the bits did not.
+            ask = getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+            return reasons(int((ask or pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)))
+        finally:
+            pynvml.nvmlShutdown()
+    return set()
+
+
+def reasons(bits: int) -> set[str]:
+    """The words for the bits of nvmlDeviceGetCurrentClocksEventReasons; that the card is idle is none."""
+    return {word for bit, word in _REASONS.items() if bits & bit}
 
 
 def _attribute(device: int, number: int) -> int:

@@ -113,10 +113,9 @@ def words(ratios: Values, controls: Values, given: Rule) -> npt.NDArray[np.str_]
         given: the rule.
     """
     middle, low, high = intervals(ratios, given.confidence)
-    _, calm_low, calm_high = intervals(controls, given.confidence)
-    # On a machine that does not hold still an effect counts only beyond what the copy differs from itself.
-    with np.errstate(divide="ignore"):
-        unrest = np.maximum(calm_high, 1 / calm_low) - 1
+    calm = np.median(controls, axis=-1)
+    # An effect counts only beyond what the copy differs from itself. How much single rounds differ is in the interval.
+    unrest = np.maximum(calm, 1 / calm) - 1
     least = 1 + np.maximum(given.minimum, unrest)
     inside = 1 + given.minimum
     found = np.full(middle.shape, UNDECIDED, dtype="<U12")
