@@ -110,7 +110,7 @@ def test_what_each_workflow_is_for_stands_in_it() -> None:
         ("pin", "cpu", r"(checkout@[0-9a-f]{40}) # v[\d.]+", r"\1"),
         ("secrets", "cpu", r"github\.token", "secrets.TOKEN"),
         ("timeout", "nightly", "timeout-minutes: 240\n", "timeout-minutes: 1440\n"),
-        ("command", "cpu", "ci/verify -n auto", "ci/verfy -n auto"),
+        ("command", "cpu", "ci/verify --rep", "ci/verfy --rep"),
         ("command", "cpu", "--report-json=", "--report="),
         ("command", "nightly", "--only=mutants", "--only=mutant"),
     ],
