@@ -1,8 +1,10 @@
 """Load a candidate file inside a worker: never imported by the judging process.
 
 A file is loaded under a module name of our own, so that two candidates never meet under one name and a file name that
-is no identifier still loads. A file that belongs to a package (``__init__.py`` beside it) is loaded as a member of that
-package under an alias, so that its relative imports work and another copy of the package may be loaded beside it.
+is no identifier still loads. The format is KernelBench's: ``ModelNew``, in a problem's own file ``Model``, and
+``get_init_inputs`` for what its ``__init__`` takes. A file that belongs to a package (``__init__.py`` beside it) is
+loaded as a member of that package under an alias, so that its relative imports work and another copy of the package may
+be loaded beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import importlib
 import importlib.util
 import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -68,6 +71,30 @@ def find_model(module: ModuleType, name: str = "ModelNew") -> type:
         found = f"it defines {', '.join(classes)}" if classes else "it defines no class"
         raise CandidateError("missing", f"defines no class {name} ({found}); rename the module under test to {name}")
     return model
+
+
+def make_model(module: ModuleType, name: str, init: Sequence[object]) -> Callable[..., object]:
+    """An instance of the module's model class: see `find_model`.
+
+    Args:
+        module: the candidate's.
+        name: of the class; a module without ``ModelNew`` that has ``Model`` is meant by that.
+        init: what its ``__init__`` is given; where that is nothing, what the module's own ``get_init_inputs`` returns.
+
+    Raises:
+        CandidateError: there is no such class. Whatever its ``__init__`` or ``get_init_inputs`` raises comes through.
+    """
+    model = find_model(module, taken(module, name))
+    own = getattr(module, "get_init_inputs", None)
+    arguments = own() if not init and callable(own) else init
+    made: Callable[..., object] = model(*arguments)
+    return made
+
+
+def taken(module: ModuleType, name: str) -> str:
+    """The name of the class that is meant: ``Model`` where ``ModelNew`` is asked for and only the former is there."""
+    alone = isinstance(getattr(module, "Model", None), type) and not hasattr(module, name)
+    return "Model" if name == "ModelNew" and alone else name
 
 
 def _execute(name: str, path: Path, search: list[str] | None) -> ModuleType:

@@ -70,6 +70,7 @@ class Runner:
         borrows: whether the slots are another runner's, who gives them back.
         gpu: the card; the same for all runners of a run.
         deaths: how many workers have died so far.
+        taken: the class that is run, known after the first `load`: ``Model`` in a file without ``ModelNew``.
     """
 
     candidate: Path
@@ -85,6 +86,7 @@ class Runner:
     borrows: bool = False
     gpu: Gpu = field(default_factory=Gpu)
     deaths: int = 0
+    taken: str = ""
     _deaths_in_a_row: int = 0
     _worker: WorkerProcess | WorkerInside | None = None
 
@@ -124,7 +126,7 @@ class Runner:
         if reply["outcome"] != "loaded":
             worker.close()
             return _load_failure(reply)
-        self._worker = worker
+        self._worker, self.taken = worker, str(reply.get("model", self.model))
         return None
 
     def what(self) -> Message:

@@ -117,6 +117,8 @@ class Session:
             broken, misses = Finding(Kind.NOT_RUN, broken.text, broken.details), "needs a GPU: "
             subject.broken = broken
         result = Examination(CONTACT, examples=1)
+        if subject.runner.taken not in ("", subject.runner.model):
+            result.notes[f"judged is its class {subject.runner.taken}: it defines no {subject.runner.model}"] = 1
         if broken is not None:
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:

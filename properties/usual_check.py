@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from . import inputs
-from .candidate_loading import find_model, load_module
+from .candidate_loading import load_module, make_model
 from .cases import Case
 from .findings import Kind
 from .gpu import GpuGoneError
@@ -43,8 +43,8 @@ class UsualCheck(torch.nn.Module):
 
     def __init__(self, candidate: str, reference: str, tag: str) -> None:
         super().__init__()
-        self.eager = find_model(load_module(Path(reference), tag), "Model")()
-        self.model = find_model(load_module(Path(candidate), tag))()
+        self.eager = make_model(load_module(Path(reference), tag), "Model", ())
+        self.model = make_model(load_module(Path(candidate), tag), "ModelNew", ())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Compare the candidate with the eager model.
@@ -52,8 +52,8 @@ class UsualCheck(torch.nn.Module):
         Raises:
             Exception: whatever the candidate raises, or comparing does: of what is no tensor, of other types.
         """
-        expected = self.eager(x)
-        got = self.model(x)
+        expected: torch.Tensor = self.eager(x)  # type: ignore[assignment]
+        got: torch.Tensor = self.model(x)  # type: ignore[assignment]
         kept = [
             got.shape == expected.shape and torch.allclose(got, expected, rtol=tolerance, atol=tolerance)
             for tolerance in TOLERANCES

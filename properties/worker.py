@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from . import protocol, worker_gpu, worker_ways
-from .candidate_loading import CandidateError, find_model, load_module
+from .candidate_loading import CandidateError, find_model, load_module, make_model, taken
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
@@ -102,7 +102,8 @@ class Session:
         self._path = request["path"]
         try:
             module = load_module(Path(self._path), request["tag"])
-            model_class = find_model(module, request["model"])
+            name = taken(module, request["model"])
+            find_model(module, name)
         except CandidateError as error:
             return {"outcome": "unusable", "stage": error.stage, "text": str(error)}
         except KeyboardInterrupt:
@@ -110,7 +111,7 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"outcome": "raised", "stage": "import", "error": protocol.to_message(self._describe(error))}
         try:
-            model = model_class(*request["init"])
+            model = make_model(module, name, request["init"])
             self._model = model.to(request["device"]) if isinstance(model, torch.nn.Module) else model
         except KeyboardInterrupt:
             raise
@@ -118,7 +119,7 @@ class Session:
             return {"outcome": "raised", "stage": "init", "error": protocol.to_message(self._describe(error))}
         self._compile_mode = request["compile"]
         self._modes = ProcessWatch()
-        return {"outcome": "loaded"}
+        return {"outcome": "loaded", "model": name}
 
     def _call(self, request: Message) -> Message:
         assert self._model is not None, "load comes before call"

@@ -157,10 +157,10 @@ def test_what_cannot_be_loaded_says_why(make_runner: MakeRunner, head: str, said
 
 def test_a_file_without_model_new_says_what_it_defines(make_runner: MakeRunner) -> None:
     runner = make_runner(RIGHT)
-    runner.candidate.write_text("class Model: pass\n", encoding="utf-8")
+    runner.candidate.write_text("class Net: pass\n", encoding="utf-8")
     failure = runner.load()
     assert failure is not None
-    assert "defines no class ModelNew (it defines Model)" in failure.text
+    assert "defines no class ModelNew (it defines Net)" in failure.text
 
 
 def test_an_import_that_sleeps_is_killed_within_the_limit(make_runner: MakeRunner) -> None:

@@ -1,6 +1,6 @@
-"""Defines Model where ModelNew is asked for.
+"""Defines Net where ModelNew is asked for.
 
-Seen: files that hold the reference and nothing else
+Seen: files whose class has a name of its own
 Target: any
 Found as: does-not-build
 """
@@ -8,6 +8,6 @@ Found as: does-not-build
 import torch
 
 
-class Model(torch.nn.Module):
+class Net(torch.nn.Module):
     def forward(self, x):
         return x / x.abs().mean(1, keepdim=True)
