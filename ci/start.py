@@ -22,14 +22,14 @@ def platform_problem(platform: str) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run `verify`, `test` or `page` with the arguments after it and return its exit code."""
+    """Run `verify`, `gate`, `test` or `page` with the arguments after it and return its exit code."""
     problem = platform_problem(sys.platform)
     if problem is not None:
         sys.stderr.write(f"kernelproof: {problem}\n")
         return exits.UNAVAILABLE
-    from ci import page, test, verify
+    from ci import gate, page, test, verify
 
-    commands = {"verify": verify.main, "test": test.main, "page": page.main}
+    commands = {"verify": verify.main, "gate": gate.main, "test": test.main, "page": page.main}
     if not arguments or arguments[0] not in commands:
         sys.stderr.write(f"kernelproof: start.py takes a command first, one of {', '.join(commands)}\n")
         return exits.USAGE

@@ -10,7 +10,7 @@ import pytest
 from ci import fakes, start
 from ci.exits import INTERNAL, UNAVAILABLE, USAGE
 
-COMMANDS = ["verify", "test"]
+COMMANDS = ["verify", "gate", "test"]
 TOO_OLD = "exit 1"
 
 

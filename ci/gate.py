@@ -1,0 +1,161 @@
+"""The GPU regression gate: finds the base, has the suite time candidate and base in one run, ends with one exit code.
+
+Promise: the exit code is derived from the record that the suite writes; a run without a record is an internal error,
+whatever pytest's own code was. Where there is no base, the record says so of every case. `ci/gate --help` explains
+every option and verdict.
+"""
+
+import contextlib
+import datetime
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ci import environment, gate_cases, gate_record, verify
+from ci.exits import INTERNAL, INTERRUPTED, USAGE, Stop
+from ci.gate_base import NoBaseError, Repository, Version
+from ci.gate_options import Options, parse_gate
+from ci.gate_record import NO_BASELINE, NOT_MEASURED, SAME, Contestant, Machine, Record
+from kernels.folder import cache_folder
+
+# The confidence that `properties.verdicts` holds a gate to; a record without a measurement names none.
+_UNMEASURED = 0.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `ci/gate` and return its exit code."""
+    options = parse_gate(arguments, os.environ, Path.cwd())
+    try:
+        expected = gate_cases.read(options.cases, options.target)
+    except gate_cases.CasesError as error:
+        raise Stop(USAGE, str(error)) from error
+    cache = options.cache or cache_folder(os.environ, Path.home(), sys.platform)
+    with contextlib.ExitStack() as stack:
+        try:
+            candidate, base = stack.enter_context(contestants(options, cache))
+        except NoBaseError as error:
+            found = without_base(options, expected, str(error))
+        else:
+            made = environment.ensure(verify.CHECKOUT, cache, with_tools=False, offline=options.offline, say=verify.say)
+            verify.say(f"{candidate.label} against {base.label}")
+            measured = measure(made, options, candidate, base)
+            if isinstance(measured, str):
+                sys.stdout.write(f"\ninternal error: {measured}\n")
+                return INTERNAL
+            found = measured
+    if options.report is not None:
+        keep(found, options.report)
+    sys.stdout.write("\n".join(["", *lines(found), ""]))
+    sys.stdout.flush()
+    return found.exit_code
+
+
+@contextlib.contextmanager
+def contestants(options: Options, cache: Path) -> Iterator[tuple[Version, Version]]:
+    """Candidate and base, with the base's files laid out until the block ends.
+
+    Raises:
+        NoBaseError: There is no base.
+    """
+    if options.against is not None or options.stored:
+        try:
+            candidate = Repository(options.candidate).present()
+        except NoBaseError:
+            candidate = Version(options.candidate.name, "", options.candidate)
+        if options.against is not None:
+            yield candidate, Version(options.against.name, "", options.against)
+        else:
+            yield candidate, Version(f"stored run {options.stored}", "", Path())
+        return
+    repository = Repository(options.candidate)
+    label, commit = repository.base(options.base)
+    with repository.laid_out(label, commit, cache) as base:
+        yield repository.present(), base
+
+
+def measure(made: environment.Environment, options: Options, candidate: Version, base: Version) -> Record | str:
+    """Have the suite measure; returns its record with the names of what was compared, or what went wrong."""
+    with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
+        written = Path(folder) / "gate.json"
+        against = f"--stored={options.stored}" if options.stored else f"--against={base.path}"
+        words = [
+            "-m",
+            "gate",
+            str(verify.CHECKOUT / "properties" / "test_gate.py"),
+            f"--candidate={options.candidate}",
+            against,
+            f"--target={options.target}",
+            f"--gate-cases={options.cases}",
+            f"--gate-json={written}",
+            f"--cache-dir={made.cache}",
+            *options.passed,
+        ]
+        status = verify.run_pytest(made, words, workers=False)
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
+        if not written.is_file():
+            return f"pytest ended with status {status} and left no record"
+        try:
+            found = gate_record.read(written.read_text(encoding="utf-8"))
+        except gate_record.RecordError as error:
+            return str(error)
+    return replace(
+        found,
+        candidate=replace(found.candidate, label=candidate.label, commit=candidate.commit),
+        base=replace(found.base, label=base.label, commit=base.commit),
+    )
+
+
+def without_base(options: Options, expected: dict[str, str], why: str) -> Record:
+    """The record of a gate that has nothing to compare with."""
+    return Record(
+        date=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        target=options.target,
+        machine=Machine(tool="", python=platform.python_version(), torch=""),
+        candidate=Contestant(options.candidate.name, str(options.candidate)),
+        base=Contestant("none"),
+        comparison=gate_record.INTERLEAVED,
+        minimum=_UNMEASURED,
+        confidence=_UNMEASURED,
+        gate_confidence=_UNMEASURED,
+        seconds=0.0,
+        cases=tuple(gate_cases.unmeasured(name, line, NO_BASELINE, why) for name, line in expected.items()),
+    )
+
+
+def keep(found: Record, wanted: Path) -> None:
+    """Write the record to where the user wants it."""
+    try:
+        wanted.write_text(gate_record.to_json(found), encoding="utf-8")
+    except OSError as error:
+        verify.say(f"--report-json={wanted}: {error.strerror}; the record is not kept")
+
+
+def lines(found: Record) -> list[str]:
+    """The last lines: what was compared, each case that is not the same, and the verdict."""
+    shown = [f"kernelproof: {found.candidate.label} against {found.base.label}, {found.machine.gpu or found.target}"]
+    shown += [f"internal error: {error}" for error in found.internal_errors]
+    if found.same_code:
+        shown.append("A/A: both are the same code (equal digests of their sources)")
+    causes: dict[tuple[str, str], list[str]] = {}
+    for case in found.cases:
+        if case.verdict == NOT_MEASURED:
+            causes.setdefault((case.reason, case.text), []).append(case.name)
+        elif case.verdict != SAME and case.ratio is not None:
+            ratio = case.ratio
+            percent = (ratio.value - 1) * 100
+            shown.append(
+                f"  {case.verdict}: {case.name}: {percent:+.1f} % time, ratio {ratio.value:.3f} "
+                f"[{ratio.low:.3f}, {ratio.high:.3f}]"
+            )
+    for (reason, text), names in causes.items():
+        which = names[0] if len(names) == 1 else f"{len(names)} cases, {names[0]} among them"
+        shown.append(f"  not measured ({reason}): {which}: {text}")
+    counts = [f"{word} {sum(case.verdict == word for case in found.cases)}" for word in gate_record.WORST_FIRST]
+    shown.append(f"{len(found.cases)} cases in {found.seconds:.0f} s: {', '.join(counts)}")
+    shown.append(f"verdict: {found.verdict} (exit code {found.exit_code})")
+    return shown
