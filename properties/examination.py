@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis.strategies import SearchStrategy
 
+from . import coverage
 from .cases import DTYPE_FEATURES, Case
 from .findings import Finding
 from .gpu import GpuGoneError
@@ -67,6 +69,7 @@ class Examination:
         worst: by metric and dtype, ``scaling error / u, fp32``.
         notes: with the number of cases they were made on.
         not_run: cases that memory did not suffice for, with the words.
+        drawn: how many of the cases that were judged are of each kind and class (`coverage.CLASSES`).
         reason: why it was not examined.
     """
 
@@ -80,6 +83,7 @@ class Examination:
     worst: dict[str, Worst] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     not_run: dict[str, str] = field(default_factory=dict)
+    drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
     reason: str = ""
 
 
@@ -110,6 +114,7 @@ def run_case(
         return trial
     if result is not None:
         result.examples += 1
+        result.drawn.update(coverage.classes(case))
         for name, metric in trial.metrics.items():
             label = f"{name}, {DTYPE_FEATURES[case.dtype]}"
             known = result.worst.get(label)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .catalogue import CATALOGUE
+from .coverage import CLASSES
 from .examination import Examination
 from .findings import Finding, Kind
 from .operators import Metric
@@ -61,6 +62,10 @@ def property_record(subject: Subject, examination: Examination) -> Record:
         },
         "notes": dict(examination.notes),
         "not_run": dict(examination.not_run),
+        "drawn": {
+            kind: {name: count for name in names if (count := examination.drawn[kind, name])}
+            for kind, names in CLASSES.items()
+        },
         "findings": [finding_record(finding, subject, line) for finding in examination.findings],
     }
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from . import records
 from .cases import DTYPE_FEATURES
+from .coverage import CLASSES
 from .options import Options
 from .records import Record
 from .targets import Machine
@@ -56,6 +57,7 @@ def text(report: Record, width: int) -> str:
         for target, facts in entry["targets"].items():
             console.print(_table(entry, target, facts))
             _by_dtype(console, facts)
+            _drawn(console, facts)
             _remarks(console, facts)
     for entry in report["candidates"]:
         finding = records.first_finding(entry)
@@ -128,6 +130,17 @@ def _by_dtype(console: Console, facts: Record) -> None:
         if any(worst):
             words = ", ".join(f"{name} {_number(metric)}" for name, metric in zip(names, worst, strict=True))
             console.print(f"  worst in {dtype}: {words}", markup=False, soft_wrap=True)
+
+
+def _drawn(console: Console, facts: Record) -> None:
+    """How many of the cases that were judged are of each class."""
+    for kind, names in CLASSES.items():
+        counts: Counter[str] = Counter()
+        for prop in facts["properties"]:
+            counts.update(prop["drawn"].get(kind, {}))
+        if counts:
+            words = ", ".join(f"{name} {counts[name]}" for name in names)
+            console.print(f"  judged by {kind}: {words}", markup=False, soft_wrap=True)
 
 
 def _number(metric: Record | None) -> str:

@@ -13,10 +13,11 @@ import pytest
 import torch
 from hypothesis import Phase, settings
 
-from .. import catalogue, contract, inputs, values
-from ..cases import DTYPES, FEATURES, Case, features
+from .. import catalogue, contract, coverage, inputs, values
+from ..cases import DTYPES, FEATURES, Case, features, parse
 from ..examination import Property
 from ..l1_norm import L1_NORM
+from ..layouts import geometry
 from ..profiles import PROFILES, hypothesis_settings
 from ..strategies import ORDINARY, Domain
 
@@ -109,7 +110,7 @@ def test_nothing_is_drawn_that_a_candidate_does_not_support(name: str) -> None:
 @pytest.mark.parametrize("name", catalogue.CATALOGUE)
 def test_pinned_cases_can_be_printed_and_built(name: str) -> None:
     for case in catalogue.CATALOGUE[name].pinned:
-        if case.numel < 1 << 20:
+        if max(case.numel, geometry(case.layout, case.shape).length) < 1 << 20:
             assert inputs.build(case).logical.shape == case.shape
 
 
@@ -131,7 +132,37 @@ LAZY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("prop", [contract.SHAPES, contract.VALUES], ids=lambda prop: prop.name)
+def test_every_class_that_a_run_counts_is_drawn() -> None:
+    """By the properties that look at everything between them; huge rows and many are drawn by two of their own."""
+    props = (contract.SHAPES, contract.LAYOUTS, contract.NEGATED, contract.LONG_ROWS, contract.MANY_ROWS)
+    counts = Counter(each for prop in props for case in drawn(prop) for each in coverage.classes(case))
+    rare = [(kind, name) for kind, names in coverage.CLASSES.items() for name in names if counts[kind, name] < 5]
+    assert not rare, f"hardly ever drawn: {rare}"
+
+
+def test_a_case_is_of_one_class_of_each_kind_and_of_all_layouts_that_apply() -> None:
+    for case in drawn(contract.LAYOUTS):
+        found = Counter(kind for kind, _ in coverage.classes(case))
+        assert set(found) == set(coverage.CLASSES) - (set() if case.numel else {"columns", "rows"})
+        assert all(count == 1 for kind, count in found.items() if kind != "layout")
+        assert all(name in coverage.CLASSES[kind] for kind, name in coverage.classes(case))
+    assert coverage.layouts(parse("shape=2x3,layout=offset1+step2")) == ["offset", "step"]
+    regimes = {
+        "shape=2x128": "row to 512 B",
+        "shape=2x129": "row to 4 KB",
+        "shape=2x65535": "row to 3.5 MB",
+        "shape=2x65535,dtype=float16": "row to 3.5 MB",
+        "shape=2x51200,dtype=float16": "row to 100 KB",
+        "shape=1x1048576": "longer row",
+        "shape=2x3x2": "columns apart",
+        "shape=2x3x1": "row to 512 B",
+        "shape=2x3,layout=order1.0": "columns apart",
+        "shape=0x3": "empty",
+    }
+    assert {line: coverage.regime(parse(line)) for line in regimes} == regimes
+
+
+@pytest.mark.parametrize("prop", [contract.SHAPES, contract.VALUES, contract.LAYOUTS], ids=lambda prop: prop.name)
 def test_lazy_programs_are_wrong_on_what_is_drawn(prop: Property) -> None:
     """On one case in ten at least: of 25 examples of the quick profile one convicts, and mostly several do."""
     cases = [case for case in drawn(prop) if 0 < case.numel <= 1 << 12 and case.columns > 1]
