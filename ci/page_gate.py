@@ -53,7 +53,8 @@ def section(record: Record) -> Section:
         blocks.append(Text(f"The clocks were held down while measuring: {reasons}.", Verdict("throttled", "warn")))
     cases = sorted(record.cases, key=lambda case: WORST_FIRST.index(case.verdict))
     head = ("case", "verdict", "time / base's", "interval", "of copy", "base, of copy", "rounds", "why")
-    caption = f"Time of the candidate / time of the base, with intervals of {100 * record.confidence:.4g} % confidence"
+    sure = f", with intervals of {100 * record.confidence:.4g} % confidence" if record.confidence else ""
+    caption = f"Time of the candidate / time of the base{sure}"
     blocks.append(Table(caption, head, tuple(map(_row, cases)), frozenset({2, 3, 4, 5, 6})))
     met = [word for word in VERDICTS if any(case.verdict == word for case in cases)]
     blocks.append(Items(tuple(f"{word.replace('-', ' ')}: {MEANINGS[word]}" for word in met)))
@@ -64,6 +65,8 @@ def section(record: Record) -> Section:
 
 
 def _how(record: Record) -> str:
+    if not record.confidence:
+        return "Nothing was measured."
     how = "against a stored run, by way of a copy in each" if record.comparison == STORED else "in turns in one run"
     return (
         f"Timed {how}, in {record.seconds:.0f} s. An effect counts from {100 * record.minimum:.3g} %; with "

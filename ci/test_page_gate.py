@@ -88,3 +88,10 @@ def test_an_a_a_run_throttled_clocks_and_a_stored_base_are_told() -> None:
     assert "against a stored run" in text
     assert "clocks: sm mhz lowest 1200" in text
     assert "commit 111111111111+" in text
+
+
+def test_a_gate_without_a_base_claims_no_confidence() -> None:
+    case = fakes.gate_case("a", "not-measured", reason="no-baseline", text="no git here")
+    section = page_gate.section(fakes.gate(case, minimum=0.0, confidence=0.0, gate_confidence=0.0, seconds=0.0))
+    assert words(section).startswith("Nothing was measured.")
+    assert "0 %" not in words(section) + table(section).caption

@@ -9,12 +9,18 @@ import pytest
 
 from ci import page, test
 from ci.fakes import CHECKOUT
+from ci.gate_options import gate_parser
 from ci.options import Parser, verify_parser
 from ci.workflow_files import Node, read
 
 FILES = sorted([*(CHECKOUT / ".github" / "workflows").glob("*.yml"), *(CHECKOUT / "ci" / "examples").glob("*.yml")])
 PINNED = re.compile(r"^uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-COMMANDS: dict[str, Parser] = {"verify": verify_parser(), "test": test.test_parser(), "page": page.parser()}
+COMMANDS: dict[str, Parser] = {
+    "verify": verify_parser(),
+    "gate": gate_parser(),
+    "test": test.test_parser(),
+    "page": page.parser(),
+}
 # A pull request of a fork brings its own code: no job on a runner of ours takes it unasked.
 OWN_ONLY = "github.event.pull_request.head.repo.full_name == github.repository"
 # Minutes. Longer than the longest night, and shorter than GitHub's own limit of a hosted job.
@@ -100,19 +106,30 @@ def test_what_each_workflow_is_for_stands_in_it() -> None:
         texts = [step["run"] for job in read(path)["jobs"].values() for step in job["steps"] if "run" in step]
         words[path.stem] = {word for call in calls(texts) for word in call}
     assert {"--require-gpu", "--profile=kp-nightly", "--only=mutants"} <= words["nightly"]
+    assert {"ci/verify", "--require-gpu", "ci/gate", "--base=merge-base"} <= words["gpu"]
     assert {"--only=lint", "--only=tests", "ci/verify"} <= words["cpu"]
+    assert {"kernelproof/ci/gate", "--candidate=mine/$KERNEL", "--base=merge-base"} <= words["guard-my-kernel"]
 
 
 @pytest.mark.parametrize(
     ("rule", "name", "old", "new"),
     [
+        ("permissions", "gpu", "permissions: {}", "permissions:\n  contents: write"),
+        ("permissions", "gpu", "contents: read", "contents: write"),
         ("pin", "cpu", r"checkout@[0-9a-f]{40} # v6\.\d\.\d", "checkout@v6"),
         ("pin", "cpu", r"(checkout@[0-9a-f]{40}) # v[\d.]+", r"\1"),
+        ("secrets", "gpu", "\n  pull_request:", "\n  pull_request_target:"),
         ("secrets", "cpu", r"github\.token", "secrets.TOKEN"),
         ("timeout", "nightly", "timeout-minutes: 240\n", "timeout-minutes: 1440\n"),
+        ("token", "gpu", "persist-credentials: false", "persist-credentials: true"),
+        ("history", "gpu", "fetch-depth: 0", "fetch-depth: 1"),
+        ("injection", "gpu", r'"\$AGAINST"', "${{ github.head_ref }}"),
+        ("forks", "gpu", r"    if: [^\n]*full_name[^\n]*\n", ""),
+        ("concurrency", "gpu", "cancel-in-progress: true", "cancel-in-progress: false"),
         ("command", "cpu", "ci/verify --rep", "ci/verfy --rep"),
         ("command", "cpu", "--report-json=", "--report="),
         ("command", "nightly", "--only=mutants", "--only=mutant"),
+        ("reports", "gpu", r"name: Report\n        if: [^\n]*\n", "name: Report\n"),
     ],
 )
 def test_every_rule_can_be_broken(rule: str, name: str, old: str, new: str, tmp_path: Path) -> None:

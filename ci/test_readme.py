@@ -1,0 +1,31 @@
+"""`ci/README.md` tells what there is: every outcome and reason, the codes, commands and files that it names."""
+
+import re
+
+import pytest
+
+from ci import exits, gate_record
+from ci.fakes import CHECKOUT
+
+TEXT = (CHECKOUT / "ci" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("word", [*gate_record.VERDICTS, *gate_record.REASONS])
+def test_every_outcome_and_every_reason_is_explained(word: str) -> None:
+    assert re.search(rf"^\|[^|]*`{word}`[^|]*\| \S", TEXT, re.MULTILINE)
+
+
+def test_every_exit_code_is_in_the_table() -> None:
+    codes = {exits.OK, exits.REJECTED, exits.USAGE, exits.UNAVAILABLE, exits.INTERNAL, *gate_record.EXIT_CODES.values()}
+    assert set(map(int, re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE))) == codes
+
+
+def test_the_files_that_are_named_are_there() -> None:
+    named = re.findall(r"`((?:ci|properties|kernels)/[\w./-]+)`", TEXT)
+    assert len(named) > 5
+    assert [name for name in named if not (CHECKOUT / name).exists()] == []
+
+
+def test_the_variables_of_the_copied_workflow_are_those_that_it_reads() -> None:
+    text = (CHECKOUT / "ci" / "examples" / "guard-my-kernel.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"^#   (KERNELPROOF_\w+)", text, re.MULTILINE)) == set(re.findall(r"vars\.(\w+)", text))
