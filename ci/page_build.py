@@ -231,9 +231,7 @@ def _history(runs: Sequence[Run], device: str, drawer: Drawer | None) -> list[Se
     title = f"History on {device}"
     if not followed:
         return [Section(title, (Text("No case was timed in two stored runs on this device."),), level=2)]
-    blocks: list[Block] = [
-        Text("Fractions of a copy of the same run, which a faster or slower day of the machine leaves alone.")
-    ]
+    blocks: list[Block] = [Text("Fractions of a copy of the same run: what slows a whole run down meets both.")]
     if drawer is not None:
         figures = []
         for (candidate, case), seen in followed.items():

@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ci.page_facts import Timing
+from ci.page_facts import PEERS, Timing
 
 # Colours that stand for the page's variables until the drawing is made; each is one that nothing else has.
 _VARIABLES = {
@@ -30,9 +30,9 @@ _VARIABLES = {
     "#080808": "six",
 }
 _INK, _SOFT, *_SERIES = _VARIABLES
-# One for each series of a plot, in order; so a print in one colour can be read.
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-MOST_SERIES = len(_MARKERS)
+# Each kind of point has its colour and its marker in every plot, so that a print in one colour can be read.
+_MARKERS = ("o", "s", "v", "P", "^", "D")
+_KINDS = ("float32", "bfloat16", "float16", "float64", *PEERS)
 # Inches of 72 points. A phone of 400 pixels shows the wide one at about a pixel a point, and the small one, of which a
 # desk's screen shows four side by side, larger.
 _WIDE, _SMALL = (5.2, 4.4), (3.2, 1.5)
@@ -60,13 +60,13 @@ class Series:
 
     Attributes:
         name: For the legend.
-        ours: Of the candidate, and so drawn full; a peer's are hollow.
+        kind: The dtype of the candidate's, which are drawn full, or the name of a peer, whose are hollow.
         row_bytes: Lengths of rows.
         of_copy: Fractions of a copy.
     """
 
     name: str
-    ours: bool
+    kind: str
     row_bytes: tuple[int, ...]
     of_copy: tuple[float, ...]
 
@@ -75,7 +75,7 @@ def roofline(series: Sequence[Series], name: str, title: str, words: str) -> str
     """Fraction of a copy against the length of a row, one marker a series.
 
     Args:
-        series: At most `MOST_SERIES`.
+        series: What is drawn.
         name: Makes the drawing's ids its own in the page.
         title: Of the drawing.
         words: What it shows, for those who do not see it.
@@ -93,8 +93,9 @@ def roofline(series: Sequence[Series], name: str, title: str, words: str) -> str
         axes.grid(visible=True, linewidth=0.4, alpha=0.5)
         axes.set_xlabel("bytes of a row")
         axes.set_ylabel("fraction of a copy's speed")
-        for each, colour, marker in zip(series, _SERIES, _MARKERS, strict=False):
-            inside = colour if each.ours else "none"
+        for each in series:
+            colour, marker = _SERIES[_KINDS.index(each.kind)], _MARKERS[_KINDS.index(each.kind)]
+            inside = "none" if each.kind in PEERS else colour
             axes.plot(
                 each.row_bytes,
                 each.of_copy,
@@ -181,11 +182,11 @@ class Plots:
         series = [
             Series(
                 name,
-                not peer,
+                peer or timings[0].dtype,
                 tuple(timing.row_bytes for timing in timings),
                 tuple(dict(timing.peers)[peer] if peer else timing.of_copy for timing in timings),
             )
-            for name, timings, peer in points[:MOST_SERIES]
+            for name, timings, peer in points
         ]
         return roofline(series, self._name(), title, words)
 

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib draws the plots and is not installed")
 
-from ci.page_facts import Timing
-from ci.page_plots import MOST_SERIES, Plots, Series, roofline, size
+from ci.page_facts import ITEM_BYTES, PEERS, Timing
+from ci.page_plots import Plots, Series, roofline, size
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -59,13 +59,12 @@ def test_the_same_data_give_the_same_bytes() -> None:
     assert drawn() == drawn()
 
 
-def test_six_series_differ_in_their_markers() -> None:
-    series = [Series(f"s{number}", number == 0, (4, 1 << 20), (0.1, 1.4)) for number in range(MOST_SERIES)]
-    svg = roofline(series, "p", "t", "w")
-    assert (
-        len(set(re.findall(r'<use href="#(p-m[0-9a-f]+)"[^>]*style="[^"]*var\(--(?:one|two|three|four|five|six)', svg)))
-        == 6
-    )
+def test_every_kind_of_point_has_a_marker_of_its_own() -> None:
+    kinds = [*ITEM_BYTES, *PEERS]
+    svg = roofline([Series(kind, kind, (4, 1 << 20), (0.1, 1.4)) for kind in kinds], "p", "t", "w")
+    coloured = r'<use href="#(p-m[0-9a-f]+)"[^>]*style="[^"]*var\(--(one|two|three|four|five|six)\)'
+    pairs = set(re.findall(coloured, svg))
+    assert len(pairs) == len({marker for marker, _ in pairs}) == len({colour for _, colour in pairs}) == len(kinds)
 
 
 @pytest.mark.parametrize(
