@@ -9,7 +9,7 @@ from ci import gate_record
 from ci.gate_record import Case, Contestant, Estimate, Machine, Record, RecordError
 
 _RATIO = Estimate(1.002, 0.998, 1.006)
-_CASE = Case(
+SAME_CASE = Case(
     name="64x4095-float32",
     verdict="same",
     shape="64x4095",
@@ -25,7 +25,7 @@ _CASE = Case(
     base_seconds=1e-3,
     copy_seconds=9.7e-4,
 )
-_UNMEASURED = Case(name="1x1-float32", verdict="not-measured", reason="missing", text="no test measures it")
+UNMEASURED = Case(name="1x1-float32", verdict="not-measured", reason="missing", text="no test measures it")
 
 
 def record(*cases: Case, **changes: object) -> Record:
@@ -49,7 +49,7 @@ def record(*cases: Case, **changes: object) -> Record:
 
 
 def test_a_record_comes_back_as_it_was_written() -> None:
-    written = record(_CASE, _UNMEASURED)
+    written = record(SAME_CASE, UNMEASURED)
     assert gate_record.read(gate_record.to_json(written)) == written
 
 
@@ -65,17 +65,17 @@ def test_a_record_comes_back_as_it_was_written() -> None:
     ],
 )
 def test_the_worst_case_wins(verdicts: str, whole: str, code: int) -> None:
-    cases = [_UNMEASURED if word == "not-measured" else replace(_CASE, verdict=word) for word in verdicts.split()]
+    cases = [UNMEASURED if word == "not-measured" else replace(SAME_CASE, verdict=word) for word in verdicts.split()]
     made = record(*cases)
     assert (made.verdict, made.exit_code) == (whole, code)
 
 
 def test_an_internal_error_is_no_verdict() -> None:
-    assert record(_CASE, internal_errors=("KeyError",)).exit_code == 70
+    assert record(SAME_CASE, internal_errors=("KeyError",)).exit_code == 70
 
 
 def test_equal_digests_are_the_same_code_and_unknown_ones_are_not() -> None:
-    made = record(_CASE)
+    made = record(SAME_CASE)
     assert not made.same_code
     assert replace(made, base=replace(made.base, digest=made.candidate.digest)).same_code
     unknown = Contestant("a stored run")
@@ -98,7 +98,7 @@ def test_equal_digests_are_the_same_code_and_unknown_ones_are_not() -> None:
     ],
 )
 def test_what_does_not_follow_is_not_believed(path: tuple[str | int, ...], value: object, words: str) -> None:
-    document = json.loads(gate_record.to_json(record(_CASE)))
+    document = json.loads(gate_record.to_json(record(SAME_CASE)))
     place = document
     for step in path[:-1]:
         place = place[step]

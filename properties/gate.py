@@ -166,7 +166,7 @@ class Gate:
         """The contestants; started when first asked for."""
         if self._lineup is None:
             device = "cuda:0" if self.target == "cuda" else "cpu"
-            self._nursery = Nursery(perturb=False)
+            self._nursery = self._nursery or Nursery(perturb=False)
             against = self.options.against
             self._lineup = Lineup(
                 L1_NORM, self.candidate, device, self.limits, self._nursery, self.cache, (), base=against
