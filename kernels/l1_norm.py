@@ -4,6 +4,8 @@ Promise: for fp32, fp64, fp16 and bf16 tensors of any rank >= 2, shape and strid
 with sums in a fixed order (same input, same bits), 16-bit types added in fp32, one mean a row and no epsilon: a row of
 zeros is NaN, as the formula says. The result is fresh, has the strides of torch.empty_like, and the input is only read.
 Forward only. Nothing is compiled at import; the first call builds the kernel (seconds) or finds it in the cache.
+Under torch.compile a call is one operator of the graph, fullgraph=True included. (Inductor takes a lazily negated input
+for its storage whatever operator reads it, torch 2.13.)
 
 Differences from the eager formula, all on purpose: integers raise TypeError (eager: RuntimeError), complex numbers are
 refused, and an fp16 or bf16 mean is not rounded to 16 bits.
@@ -55,6 +57,9 @@ def l1_norm(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor
         NotImplementedError: There is no kernel for the tensor's device or layout.
         RuntimeError: A gradient is asked for. BuildError, one of them: the kernel could not be built.
     """
+    if out is None and torch.compiler.is_dynamo_compiling():
+        compiled: torch.Tensor = _operator(x)
+        return compiled
     _check_plain(x, "x")
     if x.dim() < 2:
         raise IndexError(f"l1_norm normalizes along dim 1: x needs rank >= 2, got shape {tuple(x.shape)}")
@@ -75,6 +80,18 @@ def l1_norm(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor
     if x.numel() > 0:
         kernel(x, out)
     return out
+
+
+# What torch.compile puts into its graph for a call: it may know that x is read and what the result looks like, and no
+# more. The name is this module's, of which copies may be loaded beside each other: each must run its own code.
+@torch.library.custom_op(f"{__name__.replace('.', '_')}::l1_norm", mutates_args=())
+def _operator(x: torch.Tensor) -> torch.Tensor:
+    return l1_norm(x)
+
+
+@_operator.register_fake
+def _result_like(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
 
 
 def _check_plain(x: torch.Tensor, name: str) -> None:

@@ -5,7 +5,9 @@ that two copies of the package run their own code, and what is refused with whic
 """
 
 import dataclasses
+import mmap
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from kernels.cpu.op import HUGE_PAGE_THRESHOLD, SOURCES
 from kernels.l1_norm import ModelNew, get_init_inputs, l1_norm
 
 KERNELS = Path(shipped.__file__).parent
+#: Of Linux; Python's mmap has no name for it before 3.13.
+MAP_NORESERVE = 0x4000
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 # Columns at the edges of a vector, of the 64 lanes, of a block of 512 and of a chunk of 65536.
@@ -42,6 +46,21 @@ def assert_near(x: torch.Tensor, y: torch.Tensor) -> None:
     unit = torch.finfo(x.dtype).eps / 2
     bound = exact.abs() * (8 * min(unit, 2**-24) + 1.01 * unit) + torch.finfo(x.dtype).smallest_normal * 2 * unit
     assert bool(((y.double() - exact).abs() <= bound).all())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how to reserve memory that is never there differs")
+@pytest.mark.parametrize("columns_apart", [False, True], ids=["rows", "columns"])
+def test_what_lies_two_to_the_31_elements_apart_is_found(columns_apart: bool) -> None:
+    """Offsets of 32 bits end before the third; the memory between is reserved and never there."""
+    apart = (1 << 31) + 1
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+    with mmap.mmap(-1, 2 * (2 * apart + 65), flags=flags) as room:
+        x = torch.frombuffer(room, dtype=torch.float16).as_strided((3, 65), (apart, 1))
+        x = x.t() if columns_apart else x
+        x.copy_(values(*x.shape, dtype=torch.float16))
+        y = l1_norm(x)
+        assert_near(x.contiguous(), y.contiguous())
+        del x
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
