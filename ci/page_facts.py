@@ -225,4 +225,5 @@ def kills_of_markdown(text: str) -> Kills:
 def unmarked(text: str) -> str:
     """Text without the markup that a table of Markdown may hold: links, bold, code, escaped bars."""
     linked = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.strip())
-    return re.sub(r"(\*\*|`)(.+?)\1", r"\2", linked).replace("\\|", "|")
+    plain = re.sub(r"(\*\*|`)(.+?)\1", r"\2", linked)
+    return re.sub(r"(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])", r"\1", plain).replace("\\|", "|")

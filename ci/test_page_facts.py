@@ -75,10 +75,12 @@ def test_a_folder_that_is_not_there_is_missing(tmp_path: Path) -> None:
 
 def test_the_kill_matrix_is_read_without_its_markup(tmp_path: Path) -> None:
     path = tmp_path / "kills.md"
-    text = "# Head\n\n`130` mutants\n\n| a | b |\n|:--|--:|\n| [zeros](mutants/zeros.py) | **survives** |\n\n"
+    text = (
+        "# Head\n\n`130` *mutants* of 2*3*4\n\n| a | b |\n|:--|--:|\n| [zeros](mutants/zeros.py) | **survives** |\n\n"
+    )
     path.write_text(text + "## Alone\n| c |\n|---|\n| \\|x\\| - |\n\nend", encoding="utf-8")
     tables = (("Head", (("a", "b"), ("zeros", "survives"))), ("Alone", (("c",), ("|x| -",))))
-    assert read_kills(path) == Kills(("130 mutants", "end"), tables)
+    assert read_kills(path) == Kills(("130 mutants of 2*3*4", "end"), tables)
 
 
 def test_what_is_no_kill_matrix_is_missing(tmp_path: Path) -> None:
