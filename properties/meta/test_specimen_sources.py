@@ -95,4 +95,6 @@ def test_what_is_compiled_for_a_gpu_says_so(folder: str) -> None:
     for specimen in specimens(folder):
         builds = specimen.path.stem in SOURCES and not specimen.path.stem.endswith("as_written")
         assert ("nvcc" in specimen.needs) == builds, specimen
-        assert (specimen.targets == ("cuda",)) == (builds or "triton" in specimen.needs), specimen
+        # What PyTorch's operations alone do wrong on a GPU only: in a graph, or by the order of its atomics.
+        there = specimen.killer == "graph" or "atomics" in specimen.fault
+        assert (specimen.targets == ("cuda",)) == (builds or there or "triton" in specimen.needs), specimen
