@@ -96,5 +96,5 @@ def test_what_is_compiled_for_a_gpu_says_so(folder: str) -> None:
         builds = specimen.path.stem in SOURCES and not specimen.path.stem.endswith("as_written")
         assert ("nvcc" in specimen.needs) == builds, specimen
         # What PyTorch's operations alone do wrong on a GPU only: in a graph, or by the order of its atomics.
-        there = specimen.killer == "graph" or "atomics" in specimen.fault
+        there = specimen.killer in ("graph", "determinism")
         assert (specimen.targets == ("cuda",)) == (builds or there or "triton" in specimen.needs), specimen
