@@ -87,6 +87,8 @@ def divisor(rows: Rows) -> str:
         return "every value has the wrong sign"
     if low > 0 and high - low <= min(2 * _SAME * rows.form.roundoff, abs(high - 1) / 4) * high:
         return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.form.roundoff)
+    if rows.same(rows.factor, 1.0):  # any cause whose numbers are near the means would do
+        return "each row is divided by its mean but for a few roundoffs, where every bit of it is known"
     for words, numbers in _alternatives(rows):
         if rows.same(rows.divisors, numbers):
             return words
@@ -122,12 +124,14 @@ def one_factor(factor: float, columns: int, roundoff: float) -> str:
 def other_dimension(x: torch.Tensor, y: torch.Tensor) -> str:
     """Whether the mean was taken along another dimension than 1; both tensors as the operator got them."""
     given, got = x.double(), y.double()
+    same = []
     for dim in range(x.dim()):
         mean = given.abs().mean(dim, keepdim=True)
-        same = torch.allclose(got * mean, given, rtol=_SAME * torch.finfo(x.dtype).eps, atol=0)
-        if dim != 1 and same and bool((mean > 0).any()):
-            return f"the mean is taken along dimension {dim}, not along dimension 1"
-    return ""
+        near = torch.allclose(got * mean, given, rtol=_SAME * torch.finfo(x.dtype).eps, atol=0)
+        same += [dim] if near and bool((mean > 0).any()) else []
+    if not same or 1 in same:  # where all means are alike, or some bits are off, no dimension is the cause
+        return ""
+    return f"the mean is taken along dimension {same[0]}, not along dimension 1"
 
 
 @np.errstate(all="ignore")

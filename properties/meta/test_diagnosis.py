@@ -65,6 +65,7 @@ ROWS = "shape=5x301,values=row-scales,seed=3"
         (divided(lambda x: mean(x).clamp_min(1e-8)), ROWS, "divided by 1e-08: an epsilon was added, or the mean"),
         (divided(lambda x: x.abs().double().mean(0, keepdim=True)), "", "taken along dimension 0, not along"),
         (divided(lambda x: x.abs().double().mean(2, keepdim=True)), "shape=2x5x7,seed=3", "taken along dimension 2"),
+        (divided(lambda x: mean(x) * (1 + 2**-23)), "shape=5x64,values=ones", "too small by the factor 1 + 1.19e-07"),
         (lambda x: x * (1 / mean(x).float()), "shape=2x33,values=tiny,seed=1", "the reciprocal of the mean overflows"),
         (lambda x: x * float("nan"), "shape=2x33,values=tiny,seed=1", "subnormal inputs are taken for zeros"),
         (lambda x: x.half() / x.half().abs().mean(1, keepdim=True), "", "is a float16 number: the result went through"),
