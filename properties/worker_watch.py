@@ -105,6 +105,8 @@ class ProcessWatch:
         for name, space in _LIBRARY.items():
             present, known = vars(space), self._functions[name]
             changed = [each for each in known if callable(known[each]) and present.get(each) is not known[each]]
+            if isinstance(space, type):  # what is put before something that it inherits
+                changed += [each for each in present if each not in known and hasattr(space.__base__, each)]
             found += [f"{name}.{each}" for each in changed if not _from_torch(present.get(each))]
         return tuple(found)
 

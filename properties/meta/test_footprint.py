@@ -1,0 +1,111 @@
+"""What a call does besides its result: to the caller's tensor, to the process, to memory; each seen, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from .. import inputs
+from ..cases import parse
+from ..examination import Property, run_case
+from ..findings import Kind
+from ..footprint import LEAK, READ_ONLY
+from ..histories import HISTORY
+from ..observation import Outcome
+from .conftest import RIGHT, MakeRunner, MakeSubject
+
+GIVEN = inputs.build(parse("shape=3x5,seed=1"))
+
+
+@pytest.mark.parametrize(
+    ("forward", "altered"),
+    [
+        ("x.t_(); x.t_(); return x.clone()", ()),
+        ("x.t_(); return x.t().clone()", ("shape [3, 5] -> [5, 3]", "strides [5, 1] -> [1, 5]")),
+        ("x.requires_grad_(); return x.detach().clone()", ("requires_grad False -> True",)),
+        ("return x.clone()", ()),
+    ],
+)
+def test_what_becomes_of_the_callers_tensor_is_told(
+    forward: str, altered: tuple[str, ...], make_runner: MakeRunner
+) -> None:
+    meta = make_runner(forward).observe(GIVEN).meta
+    assert meta is not None
+    assert meta.altered == altered
+
+
+@pytest.mark.parametrize(
+    ("forward", "left"),
+    [
+        ("return x.clone()", ()),
+        ("torch.rand(1); return x.clone()", ("the state of the random numbers",)),
+        ("torch.set_num_threads(3); return x.clone()", ("the number of threads: 2 -> 3",)),
+        ("torch.set_flush_denormal(True); return x.clone()", ("subnormal numbers: kept -> flushed to zero",)),
+        ("torch.equal = lambda *a: True; return x.clone()", ("torch.equal",)),
+        ("torch.Tensor.add_ = None; return x.clone()", ("torch.Tensor.add_",)),
+        # torch's own wrapping, as its compiler does it when it is first used, is not the candidate's doing.
+        ("torch.manual_seed = torch.compiler.disable(torch.manual_seed); return x.clone()", ()),
+        ("with torch.no_grad(): return x.clone()", ()),
+    ],
+)
+def test_what_is_left_in_the_process_is_told_at_every_call(
+    forward: str, left: tuple[str, ...], make_runner: MakeRunner
+) -> None:
+    runner = make_runner(forward, head="torch.set_num_threads(2)")
+    for _ in range(2):
+        meta = runner.observe(GIVEN).meta
+        assert meta is not None
+        assert meta.left == left
+
+
+def test_what_is_changed_at_import_is_part_of_the_candidate(make_runner: MakeRunner) -> None:
+    meta = (
+        make_runner("return x.clone()", head="torch.manual_seed(7)\ntorch.set_default_dtype(torch.float64)")
+        .observe(GIVEN)
+        .meta
+    )
+    assert meta is not None
+    assert meta.left == ()
+
+
+def test_the_tensor_of_the_same_view_is_the_same_object_with_new_data(make_runner: MakeRunner) -> None:
+    runner = make_runner("known = self.__dict__.setdefault('known', x); assert known is x; return x.clone()")
+    for seed in (1, 2):
+        given = inputs.build(parse(f"shape=3x5,seed={seed}"))
+        seen = runner.observe(given)
+        assert seen.outcome is Outcome.RETURNED, seen.error
+        assert seen.output is not None
+        assert seen.output.equal(given.logical)
+    assert runner.observe(inputs.build(parse("shape=5x3,seed=1"))).outcome is Outcome.RAISED
+
+
+PUTS_BACK = """
+import ctypes
+byte = ctypes.c_uint8.from_address(x.data_ptr())
+held, byte.value = byte.value, 3
+byte.value = held
+"""
+
+
+@pytest.mark.parametrize(
+    ("prop", "line", "forward", "kind"),
+    [
+        (READ_ONLY, "shape=3x5,seed=1", PUTS_BACK, Kind.INPUT_MODIFIED),
+        (READ_ONLY, "shape=3x5,layout=offset3,seed=1", "", None),
+        (LEAK, "shape=128x1024,seed=1", "self.__dict__.setdefault('kept', []).append(x.clone())", Kind.STATE_LEAK),
+        (LEAK, "shape=128x1024,seed=1", "self.kept = x.clone()", None),
+        (
+            HISTORY,
+            "shape=3x5,seed=1",
+            "if self.__dict__.get('known', (None,))[0] is x: return self.known[1].clone()\n"
+            "self.__dict__['known'] = (x, x / x.abs().mean(1, keepdim=True))",
+            Kind.STALE_RESULT,
+        ),
+    ],
+)
+def test_a_property_fails_for_its_reason_and_no_other(
+    prop: Property, line: str, forward: str, kind: Kind | None, make_subject: MakeSubject
+) -> None:
+    subject = make_subject(f"{forward}\n{RIGHT}")
+    assert subject.probe() is None
+    found = [finding.kind for finding in run_case(subject, prop, parse(line)).findings]
+    assert found == ([] if kind is None else [kind])
