@@ -1,7 +1,11 @@
 """What can be said of the workflows without a linter: who may do what, what is pinned, and that our commands exist."""
 
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -169,3 +173,29 @@ def test_the_yaml_of_a_workflow_is_read_as_it_is_meant(tmp_path: Path) -> None:
         "steps": [{"name": "a", "run": 'echo "#"\n\nexit\n'}, {"uses": "c", "with": ["d"]}],
         "last": 'x "y"',
     }
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("memcheck of l1_norm on cuda", 1),
+        ("memcheck of l1_norm on cuda, shape=3x5", 1),
+        ("memcheck of l1_norm on cpu", 0),
+        ("huge of l1_norm on cuda", 0),
+    ],
+)
+def test_a_night_without_compute_sanitizer_fails(what: str, code: int, tmp_path: Path) -> None:
+    job = read(CHECKOUT / ".github" / "workflows" / "nightly.yml")["jobs"]["everything"]
+    (text,) = (step["run"] for step in job["steps"] if step.get("name") == "Did compute-sanitizer see it?")
+    (tmp_path / "reports").mkdir()
+    document = {"not_run": [{"what": what, "why": "needs compute-sanitizer"}]}
+    (tmp_path / "reports" / "verify.json").write_text(json.dumps(document), encoding="utf-8")
+    done = subprocess.run(
+        ["bash", "-e", "-c", text],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert (b"needs compute-sanitizer" in done.stderr) == (code == 1)
