@@ -22,6 +22,8 @@ from ci.gate_options import Options, parse_gate
 from ci.gate_record import NO_BASELINE, NOT_MEASURED, SAME, Contestant, Machine, Record
 from kernels.folder import cache_folder
 
+# pytest's exit status where an option cannot be meant, such as a list with a case that cannot be.
+PYTEST_USAGE = 4
 # The confidence that `properties.verdicts` holds a gate to; a record without a measurement names none.
 _UNMEASURED = 0.0
 
@@ -78,7 +80,11 @@ def contestants(options: Options, cache: Path) -> Iterator[tuple[Version, Versio
 
 
 def measure(made: environment.Environment, options: Options, candidate: Version, base: Version) -> Record | str:
-    """Have the suite measure; returns its record with the names of what was compared, or what went wrong."""
+    """Have the suite measure; returns its record with the names of what was compared, or what went wrong.
+
+    Raises:
+        Stop: The suite could not take its options.
+    """
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
         written = Path(folder) / "gate.json"
         against = f"--stored={options.stored}" if options.stored else f"--against={base.path}"
@@ -97,6 +103,8 @@ def measure(made: environment.Environment, options: Options, candidate: Version,
         status = verify.run_pytest(made, words, workers=False)
         if status == INTERRUPTED:
             raise KeyboardInterrupt
+        if not written.is_file() and status == PYTEST_USAGE:
+            raise Stop(USAGE, "the suite cannot take what it was given; its message stands above")
         if not written.is_file():
             return f"pytest ended with status {status} and left no record"
         try:

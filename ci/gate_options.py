@@ -167,7 +167,7 @@ def parse_gate(arguments: Sequence[str], variables: Mapping[str, str], folder: P
     passed += ["-k", given.keyword] if given.keyword is not None else []
     passed += [f"--junitxml={junit}"] if junit is not None else []
     # The table says what the single failures would; an error of the gate itself is in the record.
-    passed += ["-v"] * given.verbose if given.verbose else ["-q", "--tb=no", "-rN"]
+    passed += ["-v"] * given.verbose if given.verbose else ["-q", "--tb=no", "-rN", "-oconsole_output_style=classic"]
     return Options(
         candidate=SHIPPED if given.candidate is None else existing("--candidate", given.candidate, folder),
         base=given.base,

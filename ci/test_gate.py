@@ -82,6 +82,13 @@ def test_the_code_is_the_records_whatever_pytests_own_was(
 def test_a_run_without_a_record_is_an_internal_error(run: Callable[..., int]) -> None:
     assert run(None, status=0) == INTERNAL
     assert run("{}", status=0) == INTERNAL
+    assert run("", status=3) == INTERNAL
+
+
+def test_what_only_the_suite_can_tell_is_a_usage_error_too(run: Callable[..., int]) -> None:
+    with pytest.raises(Stop, match="its message stands above") as stop:
+        run(None, status=4)
+    assert stop.value.code == USAGE
 
 
 def test_the_record_is_kept_where_it_is_asked_for(run: Callable[..., int], tmp_path: Path) -> None:

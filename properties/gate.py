@@ -124,6 +124,10 @@ class Gate:
             if found is not None and name not in self.outcomes:
                 self.outcomes[name] = found
             self.miss(name, SKIPPED, "its test did not run")
+        if self.target == "cuda" and not self._clocks and any(case.rounds for case in self.outcomes.values()):
+            self.notes.append(
+                "clocks were not seen: nvidia-ml-py is not there (pip install nvidia-ml-py) or tells none"
+            )
         against = self.options.against
         base = Contestant(f"stored run {self.options.stored}" if self.options.stored else "none")
         if against is not None:
@@ -150,7 +154,7 @@ class Gate:
             gate_confidence=verdicts.GATE_CONFIDENCE,
             seconds=round(time.monotonic() - self._began, 1),
             cases=tuple(self.outcomes[name] for name in self.names),
-            notes=tuple(self.notes),
+            notes=tuple(dict.fromkeys(self.notes)),
             internal_errors=tuple(self.internal_errors),
         )
 

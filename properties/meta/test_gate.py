@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ from properties.l1_norm import L1_NORM
 from properties.limits import Limits
 from properties.options import ROOT, UsageError
 from properties.process import Nursery, WorkerProcess, nursery_environment
+from properties.progress import Bar
 from properties.targets import machine
 from properties.timed_input import TimedInput
 
@@ -356,6 +358,30 @@ def test_options_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=said):
             read(given.get, tmp_path)
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal, or is none."""
+
+    def __init__(self, real: bool) -> None:
+        super().__init__()
+        self.real = real
+
+    def isatty(self) -> bool:
+        """Whether it is one."""
+        return self.real
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal(real)
+    bar = Bar(stream, 33)
+    bar.show("65536x4095-float32: building and warming up the base", 12)
+    bar.close()
+    assert ("12/33" in stream.getvalue()) is real
+    assert ("building and warming up the base" in stream.getvalue()) is real
+    assert real or not stream.getvalue()
 
 
 def test_reasons_for_low_clocks_are_words_and_idling_is_none() -> None:
