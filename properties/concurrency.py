@@ -16,17 +16,19 @@ from .manner import Manner
 from .protocol import BESIDE
 from .trial import Trial
 
+_REFUSAL = "cannot be called from two threads at once"
 _WHEN = "when two threads call it at once"
 
 
 def beside(trial: Trial, case: Case) -> None:
     """Two threads call at once, on inputs of one shape and other values; a result of each is judged."""
+    trial.spare("threads", _REFUSAL)
     first, second = trial.build(case), trial.build(replace(case, seed=case.seed + 1))
     trial.check(first)
     trial.check(second)
     runner = trial.subject.runner
     try:
-        seen = trial.attempt(first, "threads", Manner(beside=second), "cannot be called from two threads at once")
+        seen = trial.attempt(first, "threads", Manner(beside=second), _REFUSAL)
         trial.verdict(first, seen, _WHEN)
         trial.verdict(second, runner.collect(BESIDE, second), _WHEN)
     finally:

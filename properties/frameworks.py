@@ -59,9 +59,11 @@ def under_autocast(trial: Trial, case: Case) -> None:
 
 def compiled(trial: Trial, case: Case) -> None:
     """`torch.compile` around the candidate: traced with tensors that hold nothing, and made functional."""
+    refusal = "torch.compile cannot take it"
+    trial.spare("compile", refusal)
     given = trial.build(case)
     trial.check(given)
-    seen = trial.attempt(given, "compile", Manner(way=Way.COMPILED), "torch.compile cannot take it")
+    seen = trial.attempt(given, "compile", Manner(way=Way.COMPILED), refusal)
     trial.verdict(given, seen, "under torch.compile")
 
 

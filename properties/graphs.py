@@ -21,6 +21,7 @@ from .manner import Manner
 from .protocol import Way
 from .trial import StopError, Trial, UnsupportedError
 
+_REFUSAL = "cannot be captured in a CUDA graph"
 _WHEN = "replayed in a CUDA graph on new data"
 
 
@@ -30,6 +31,7 @@ def replayed(trial: Trial, case: Case) -> None:
     The result is overwritten before every replay. The other shape is larger, so that what grows on demand grows, and is
     called once before the capture, too: the slot that inputs lie in must not grow while a graph knows its address.
     """
+    trial.spare("graph", _REFUSAL)
     other = (2 * case.shape[0], case.columns + 1, *case.shape[2:])
     geometry = layouts.geometry(case.layout, case.shape)
     if math.prod(other) < geometry.length:
@@ -40,7 +42,7 @@ def replayed(trial: Trial, case: Case) -> None:
     trial.check(given)
     runner = trial.subject.runner
     try:
-        seen = trial.attempt(given, "graph", Manner(way=Way.CAPTURED), "cannot be captured in a CUDA graph")
+        seen = trial.attempt(given, "graph", Manner(way=Way.CAPTURED), _REFUSAL)
         trial.verdict(given, seen, "replayed in a CUDA graph on the data that it was captured with")
         _replay(trial, given, second)
         trial.check(larger)

@@ -120,6 +120,15 @@ class Trial:
             raise NotRunError(f"the candidate runs out of memory: {seen.error}")
         return seen
 
+    def spare(self, promise: str, refusal: str) -> None:
+        """End a case that needs a manner of calling which the candidate has refused `_REFUSALS` times in a row.
+
+        Raises:
+            UnsupportedError: it has, and may.
+        """
+        if self.subject.refusals[promise] >= _REFUSALS and promise not in self.subject.required:
+            raise UnsupportedError(refusal)
+
     def attempt(self, given: Input, promise: str, manner: Manner, refusal: str) -> Observation:
         """Call in a manner that a candidate may refuse with an error, unless it has made the promise not to.
 
@@ -130,19 +139,17 @@ class Trial:
             refusal: what an error is then called, in words.
 
         Raises:
-            UnsupportedError: it refused, or has refused `_REFUSALS` times in a row.
+            UnsupportedError: it refused.
             StopError: it refused and may not.
         """
-        refusals, promised = self.subject.refusals, promise in self.subject.required
-        if refusals[promise] >= _REFUSALS and not promised:
-            raise UnsupportedError(refusal)
+        refusals = self.subject.refusals
         seen = self.observe(given, manner=manner)
         if seen.outcome is not Outcome.RAISED or seen.damage:
             refusals[promise] = 0
             return seen
         refusals[promise] += 1
         words = f"{refusal}: {seen.error}"
-        if promised:
+        if promise in self.subject.required:
             self.report(Finding(Kind.UNSUPPORTED, words))
         self.notes.add(words)
         raise UnsupportedError(words)

@@ -141,3 +141,14 @@ def test_work_that_keeps_a_card_busy_is_queued_on_a_stream_of_its_own(monkeypatc
     session._keep_busy(torch.device("cpu"))
     once = ["entered", *["work"] * worker_ways._BUSY_TIMES, "left"]
     assert order == ["made", *once, *once]
+
+
+def test_who_refuses_three_times_in_a_row_is_not_asked_again(make_subject: MakeSubject) -> None:
+    head = "import threading\nHOME = threading.get_ident()"
+    body = f"if threading.get_ident() != HOME:\n    raise RuntimeError('one thread only')\n{RIGHT}"
+    for required, refusals in (((), 3), (("threads",), 5)):
+        subject = make_subject(body, head=head, required=frozenset({"fp32", *required}))
+        assert subject.probe() is None
+        for _ in range(5):
+            run_case(subject, concurrency.THREADS, parse("shape=3x33,seed=1"))
+        assert subject.refusals["threads"] == refusals
