@@ -69,9 +69,10 @@ def make_gate(timed_nursery: Nursery, tmp_path: Path, monkeypatch: pytest.Monkey
         against = None if base is None else written(tmp_path, "base", base)
         options = GateOptions(against=against, minimum=COARSE, cases=tmp_path / "cases.toml")
         options = replace(options, **{name: changes.pop(name) for name in list(changes) if hasattr(options, name)})  # type: ignore[arg-type]
-        given: dict[str, object] = {"target": "cpu", "machine": machine(), "storage": tmp_path, **changes}
+        given: dict[str, object] = {"target": "cpu", "machine": machine(), "storage": tmp_path}
+        given |= {"cache": tmp_path / "cache", **changes}
         path = written(tmp_path, "candidate", candidate)
-        made.append(Gate(path, options, limits=Limits(), cache=tmp_path / "cache", **given))  # type: ignore[arg-type]
+        made.append(Gate(path, options, limits=Limits(), **given))  # type: ignore[arg-type]
         made[-1]._nursery = timed_nursery
         return made[-1]
 
@@ -137,6 +138,23 @@ def test_pytest_fails_for_a_slower_case_says_so_to_junit_and_accounts_for_what_w
     (failure,) = ElementTree.fromstring(junit.read_text(encoding="utf-8")).iter("failure")  # noqa: S314 - our own pytest's
     assert str(failure.get("message")).startswith("Failed: slower: +")
     assert "256x8192-float32  slower" in ended.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+def test_on_a_card_the_shipped_kernel_is_the_same_as_itself_and_five_percent_more_is_slower(
+    make_gate: MakeGate,
+) -> None:
+    cases = '[cuda]\n"65536x4095-float32" = "shape=65536x4095"\n"16x65535-float32" = "shape=16x65535"\n'
+    shipped = "from kernels.l1_norm import l1_norm\n        {}return l1_norm(x)"
+    # A twentieth of the bytes is read and written once more.
+    planted = shipped.format("torch.as_strided(x, (x.numel() // 20,), (1,), x.storage_offset()).clone()\n        ")
+    settings = {"cases": cases, "target": "cuda", "minimum": verdicts.MINIMUM}
+    settings["cache"] = cache_folder(os.environ, Path.home(), sys.platform)
+    alike = measured(make_gate(shipped.format(""), shipped.format(""), **settings))
+    assert (alike.verdict, alike.exit_code, alike.same_code) == ("same", 0, True)
+    slower = measured(make_gate(planted, shipped.format(""), **settings))
+    assert [case.verdict for case in slower.cases] == ["slower", "slower"]
 
 
 # --- what really runs -------------------------------------------------------------------------------------------------
