@@ -145,7 +145,7 @@ def markdown(facts: Sequence[Fact], not_judged: Sequence[tuple[str, str]], machi
     lines = [
         "# What the suite kills, and what the usual check lets through",
         "",
-        "Written by `pytest -m mutants --kill-matrix=FILE`; do not edit. Every file under `mutants/` is wrong on "
+        "Written by `pytest -m mutants --kill-matrix=FILE`; not to be edited. Every file under `mutants/` is wrong on "
         "purpose, every one under `honest/` is right in all that it supports.",
         f"*The usual check* runs the eager model and the candidate on one float32 input of {shape}, uniform in [0, 1), "
         "and compares shape and values by `torch.allclose`, with one tolerance as `atol` and `rtol`.",

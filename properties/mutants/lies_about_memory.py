@@ -2,7 +2,7 @@
 
 Seen: candidates that patch what a harness asks
 Target: any
-Found as: aliased-output
+Found as: aliased-output state-leak
 """
 
 import torch
