@@ -28,6 +28,7 @@ static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= si
                   choice::kTeamStatic >= sizeof(GridSlots<double>),
               "choice.h and team.cuh disagree");
 static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
+static_assert(choice::kSweepChunk % (kSweepShare * kVectorBytes) == 0, "a chunk is a whole number of shares");
 static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
                   choice::kept(Kind::kFloat32) == kKept<float> && choice::kept(Kind::kBFloat16) == kKept<__nv_bfloat16>,
               "choice.h and grid_rows.cuh disagree");
@@ -184,6 +185,7 @@ template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan,
   args.chunks = plan.slice;
   args.groups = choice::ceil_div(plan.slice, kSweepGroup);
   args.chunk = plan.held;
+  args.shares = args.chunks * args.chunk / kSweepShare;
   std::int64_t const counters = choice::sweep_counters(plan.teams, plan.slice);
   args.counters = static_cast<unsigned*>(workspace);
   args.sums = static_cast<char*>(workspace) + counters;
@@ -192,7 +194,7 @@ template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan,
     std::int64_t const rows = choice::smaller(plan.teams, at.rows - args.first);
     Shape const shape{rows * args.chunks, kSweepThreads, 0, 1, false};
     L1NORM_TRY(launch(sweep_sums<T>, args, shape, stream));
-    L1NORM_TRY(launch(sweep_scales<T>, args, shape, stream));
+    L1NORM_TRY(launch(sweep_scales<T>, args, {rows * args.shares, kSweepThreads, 0, 1, false}, stream));
   }
   return cudaSuccess;
 }

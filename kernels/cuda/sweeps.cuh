@@ -12,8 +12,10 @@
 namespace l1norm {
 
 constexpr int kSweepThreads = 256;
-constexpr int kSweepBlocks = 4;   // blocks an SM that the registers must leave room for
-constexpr int kSweepFlying = 4;   // loads in flight for a thread: 64 KB for an SM
+constexpr int kSweepBlocks = 4;   // blocks an SM that the registers must leave room for, in the first sweep
+constexpr int kSweepFlying = 4;   // loads in flight for a thread, in the first sweep: 64 KB for an SM
+constexpr int kSweepEach = 2;     // vectors that a thread scales, in the second
+constexpr int kSweepShare = kSweepThreads * kSweepEach;  // vectors that a block scales
 constexpr int kSweepGroup = 256;  // chunks that are added up together, one for each thread
 
 struct SweepArgs {
@@ -21,6 +23,7 @@ struct SweepArgs {
   std::int64_t first;   // row of this launch
   std::int64_t chunks;  // of a row
   std::int64_t groups;  // of chunks
+  std::int64_t shares;  // of a row, in the second sweep
   int chunk;            // vectors of one, a multiple of a line
   unsigned* counters;   // of each row 1 + groups, zero before and after
   void* sums;           // of each row 1 + groups + chunks: its own, its groups', its chunks'
@@ -92,35 +95,34 @@ __global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_sums(SweepA
   if (thread == 0) *row_sum = sum;
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_scales(SweepArgs const args) {
+// A block scales a share of a row, smaller than a chunk, in one go: it loads and stores nothing twice over, and leaves.
+template <typename T> __global__ void __launch_bounds__(kSweepThreads, 6) sweep_scales(SweepArgs const args) {
   using Sum = SumOf<T>;
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   std::int64_t const block = gridDim.x - 1 - blockIdx.x;
-  std::int64_t const row = divide(block, args.chunks);
-  std::int64_t const chunk = block - row * args.chunks;
-  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, chunk, args.chunk);
+  std::int64_t const row = divide(block, args.shares);
+  std::int64_t const share = block - row * args.shares;
+  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, share, kSweepShare);
   Places const places{slice.begin, slice.end};
   wait_for_previous();
 
+  uint4 v[kSweepEach];
+#pragma unroll
+  for (int k = 0; k < kSweepEach; ++k) {
+    int const at = thread + k * kSweepThreads;
+    if (places.has(at)) v[k] = load16(slice.in + at * kPerVector<T>);
+  }
   Sum const total = __ldcg(static_cast<Sum const*>(args.sums) + row * (1 + args.groups + args.chunks));
   RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
-  if (chunk == 0 && thread < slice.row.edges()) {
+#pragma unroll
+  for (int k = 0; k < kSweepEach; ++k) {
+    int const at = thread + k * kSweepThreads;
+    if (places.has(at)) store_vector<T>(slice, at, v[k], scale);
+  }
+  if (share == 0 && thread < slice.row.edges()) {
     std::int64_t const column = slice.row.edge(thread, args.rows.columns);
     slice.row.out[column] = Numeric<T>::narrow(quotient(Numeric<T>::widen(slice.row.in[column]), scale));
-  }
-  for (int i = thread; i < places.end; i += kSweepFlying * kSweepThreads) {
-    uint4 v[kSweepFlying];
-#pragma unroll
-    for (int k = 0; k < kSweepFlying; ++k) {
-      if (places.has(i + k * kSweepThreads)) v[k] = load16(slice.in + (i + k * kSweepThreads) * kPerVector<T>);
-    }
-#pragma unroll
-    for (int k = 0; k < kSweepFlying; ++k) {
-      int const at = i + k * kSweepThreads;
-      if (places.has(at)) store_vector<T>(slice, at, v[k], scale);
-    }
   }
 }
 
