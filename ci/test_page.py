@@ -287,13 +287,15 @@ def test_without_matplotlib_the_page_has_its_tables_and_says_how_to_get_the_plot
 
 def test_another_python_draws_once_and_looks_no_further(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     two_runs(files)
-    program = fakes.make_program(files.folder / "python", f'echo "$KERNELPROOF_PAGE_CHILD $*" > "{files.folder}/said"')
+    program = fakes.make_program(
+        files.folder / "python", f"""printf '%s\\n' "$KERNELPROOF_PAGE_CHILD" "$@" > '{files.folder}/said'"""
+    )
     monkeypatch.setattr(drawing, "here", lambda: False)
     monkeypatch.setattr(drawing, "find_python", lambda *_, **__: (program, ""))
     words = [f"--html={files.folder}/page.html", f"--runs={files.runs}"]
     assert page.main(words) == OK
     said = (files.folder / "said").read_text(encoding="utf-8")
-    assert said.split() == ["1", str(fakes.CHECKOUT / "ci" / "start.py"), "page", *words]
+    assert said.splitlines() == ["1", str(fakes.CHECKOUT / "ci" / "start.py"), "page", *words]
     monkeypatch.setenv(page.CHILD, "1")
     assert page.main(words) == OK
     assert "matplotlib is not installed" in (files.folder / "page.html").read_text(encoding="utf-8")

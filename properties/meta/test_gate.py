@@ -170,7 +170,8 @@ def libraries(path: Path, nursery: Nursery, cache: Path) -> set[str]:
         assert isinstance(worker, WorkerProcess)
         maps = Path(f"/proc/{worker._pid}/maps").read_text(encoding="utf-8").splitlines()
         files = {line.split(maxsplit=5)[-1] for line in maps}
-        return {each for each in files if each.startswith(str(cache)) and each.endswith(".so")}
+        # The environment lies in the user's cache, too, with libraries of its own.
+        return {each for each in files if each.startswith(str(cache / "extensions")) and each.endswith(".so")}
     finally:
         lineup.close()
 
