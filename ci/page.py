@@ -136,7 +136,7 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
     for text in given.verify or []:
         found = page_facts.read_verify(absolute(text, folder))
         if isinstance(found, Missing):
-            facts.missing.append(found)
+            facts.missing.append(_told(found))
         else:
             facts.reports.append(found)
     if not given.verify:
@@ -144,7 +144,7 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
     for text in given.gate or []:
         record = page_facts.read_gate(absolute(text, folder))
         if isinstance(record, Missing):
-            facts.missing.append(record)
+            facts.missing.append(_told(record))
         else:
             facts.gates.append(record)
     if not given.gate:
@@ -158,10 +158,16 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
     else:
         kills = page_facts.read_kills(absolute(given.kills, folder))
         if isinstance(kills, Missing):
-            facts.missing.append(kills)
+            facts.missing.append(_told(kills))
         else:
             facts.kills.append(kills)
     return facts
+
+
+def _told(missing: Missing) -> Missing:
+    """What was named and cannot be shown is said on the terminal, too: it may be a slip of the pen."""
+    sys.stderr.write(f"kernelproof: not shown: {missing.what}: {missing.why}\n")
+    return missing
 
 
 def put(option: str, path: Path, text: str, mode: str) -> None:

@@ -98,7 +98,13 @@ def _headline(found: Report) -> Text:
         return Text(f"ci/verify was called wrongly: {found.usage_error}", Verdict("not run", "warn"))
     code = exit_code(found)
     words = {0: "accepted", 1: "rejected", 69: "not-judged"}.get(code, "internal error")
-    names = ", ".join(each.name for each in found.candidates) or "no candidate"
+    named: dict[str, list[str]] = {}
+    for each in found.candidates:
+        named.setdefault(each.verdict, []).append(each.name)
+    if len(named) > 1:
+        names = "; ".join(f"{len(those)} {word}: {', '.join(those)}" for word, those in named.items())
+    else:
+        names = ", ".join(each.name for each in found.candidates) or "no candidate"
     judged = {target.name for each in found.candidates for target in each.targets if target.judged}
     where = f" on {' and '.join(sorted(judged))}" if judged else ""
     part = ", in the part that was run" if found.partial else ""

@@ -99,6 +99,20 @@ def test_a_page_shows_the_verdict_the_finding_and_how_to_see_it_again(files: Fil
     assert "cuda: no GPU" in tags.text
 
 
+def test_the_headline_says_who_is_rejected_and_who_is_not(files: Files) -> None:
+    right = {**fakes.candidate("accepted", cpu=fakes.target("accepted")), "name": "right"}
+    wrong = {**fakes.candidate("rejected", cpu=fakes.target("rejected")), "name": "wrong"}
+    _, summary = files.make(f"--verify={files.put('v.json', fakes.report(right, wrong, failed=1))}")
+    assert "1 accepted: right; 1 rejected: wrong on cpu" in summary
+
+
+def test_what_was_named_and_cannot_be_read_is_said_on_the_terminal(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.make(f"--verify={files.folder / 'a slip.json'}")
+    assert "kernelproof: not shown: correctness" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("wanted", ["nothing", "verify", "gate", "runs", "kills", "gone", "broken"])
 def test_any_file_may_be_absent_and_the_page_says_which(files: Files, wanted: str) -> None:
     matrix = "| mutant | killed by |\n|---|---|\n| zeros | values |\n"

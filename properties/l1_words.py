@@ -111,7 +111,7 @@ def one_factor(factor: float, columns: int, roundoff: float) -> str:
                 fraction = f"{max(columns, columns + delta)}/{min(columns, columns + delta)}"
                 return f"{exactly} {fraction}: the sum was divided by columns {'+' if delta > 0 else '-'} 1"
         padded = columns / factor
-        if abs(padded - round(padded)) < 0.05 and round(padded) != columns and round(padded) % _PADDING == 0:
+        if abs(padded - round(padded)) < 0.05 and round(padded) not in (0, columns) and round(padded) % _PADDING == 0:
             return f"{exactly} {round(padded)}/{columns}: the sum was divided by {round(padded)}, a padded length"
     if round(ratio) > 1 and abs(ratio / round(ratio) - 1) < precise:
         return f"{exactly} {round(ratio)}"

@@ -44,6 +44,7 @@ ROWS = "shape=5x301,values=row-scales,seed=3"
          "columns - 1"),
         (divided(lambda x: mean(x) * 301 / 512), "", "factor 512/301: the sum was divided by 512, a padded length"),
         (divided(lambda x: mean(x) * 2), "", "every value is too small by exactly the factor 2"),
+        (divided(lambda x: mean(x) * 3e6), "", "every value is too small by exactly the factor 3000000"),
         (divided(lambda x: mean(x) / 3), "", "every value is too large by exactly the factor 3"),
         (divided(lambda x: mean(x) * 1.7), "", "every value is too small by the factor 1.7"),
         (divided(lambda x: mean(x) * 1.00005), "", "every value is too small by the factor 1 + 5e-05"),
