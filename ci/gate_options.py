@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ci.exits import USAGE, Stop
 from ci.gate_cases import COMMITTED
-from ci.options import Parser, absolute, arguments_from, describe_unknown, seconds, writable_file
+from ci.options import Parser, absolute, arguments_from, describe_unknown, handed_on, seconds, writable_file
 
 SHIPPED = Path(__file__).resolve().parent.parent / "kernels" / "l1_norm.py"
 
@@ -161,9 +161,7 @@ def parse_gate(arguments: Sequence[str], variables: Mapping[str, str], folder: P
         parser.error(describe_unknown(unknown[0], folder))
     junit = None if given.junitxml is None else writable_file("--junitxml", given.junitxml, folder)
     valued = ("minimum_effect", "call_timeout", "build_timeout")
-    passed = [
-        f"--{name.replace('_', '-')}={getattr(given, name)}" for name in valued if getattr(given, name) is not None
-    ]
+    passed = handed_on(given, valued)
     passed += ["-k", given.keyword] if given.keyword is not None else []
     passed += [f"--junitxml={junit}"] if junit is not None else []
     # The table says what the single failures would; an error of the gate itself is in the record.

@@ -168,9 +168,7 @@ def parse_verify(arguments: Sequence[str], variables: Mapping[str, str], folder:
     if given.workers is not None and not re.fullmatch(r"\d+|auto|logical", given.workers):
         parser.error(f"-n {given.workers}: expected a number of processes, or 'auto'")
     valued = ("target", "profile", "case", "hypothesis_seed", "call_timeout", "build_timeout", "gpu_memory")
-    passed = [
-        f"--{name.replace('_', '-')}={getattr(given, name)}" for name in valued if getattr(given, name) is not None
-    ]
+    passed = handed_on(given, valued)
     passed += [f"--require={names}" for names in given.require or []]
     passed += ["--require-gpu"] if given.require_gpu else []
     passed += ["-k", given.keyword] if given.keyword is not None else []
@@ -185,6 +183,11 @@ def parse_verify(arguments: Sequence[str], variables: Mapping[str, str], folder:
         cache=None if given.cache_dir is None else absolute(given.cache_dir, folder),
         offline=bool(given.offline),
     )
+
+
+def handed_on(given: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Those of the named options that were given, as arguments again."""
+    return [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in names if getattr(given, name) is not None]
 
 
 def arguments_from(variables: Mapping[str, str], parser: argparse.ArgumentParser) -> list[str]:

@@ -17,7 +17,7 @@ from ci import drawing, page_build, page_facts, page_html, page_markdown, verify
 from ci.exits import OK, USAGE, Stop
 from ci.options import Parser, absolute
 from ci.page_build import Drawer, Facts
-from ci.page_facts import Missing
+from ci.page_facts import Missing, Read
 from kernels.folder import cache_folder
 
 DESCRIPTION = """\
@@ -134,19 +134,11 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
     """Read all that was named, and the checkout's stored runs."""
     facts = Facts()
     for text in given.verify or []:
-        found = page_facts.read_verify(absolute(text, folder))
-        if isinstance(found, Missing):
-            facts.missing.append(_told(found))
-        else:
-            facts.reports.append(found)
+        _sort_in(page_facts.read_verify(absolute(text, folder)), facts.reports, facts.missing)
     if not given.verify:
         facts.missing.append(Missing("correctness", "no report was named; ci/verify --report-json=FILE writes one"))
     for text in given.gate or []:
-        record = page_facts.read_gate(absolute(text, folder))
-        if isinstance(record, Missing):
-            facts.missing.append(_told(record))
-        else:
-            facts.gates.append(record)
+        _sort_in(page_facts.read_gate(absolute(text, folder)), facts.gates, facts.missing)
     if not given.gate:
         facts.missing.append(Missing("the gate", "no record was named; ci/gate --report-json=FILE writes one"))
     runs = verify.CHECKOUT / ".benchmarks" if given.runs is None else absolute(given.runs, folder)
@@ -156,18 +148,17 @@ def gather(given: argparse.Namespace, folder: Path) -> Facts:
         how = "no file was named; ci/test --only=mutants --reports=DIR writes one"
         facts.missing.append(Missing("the kill matrix", how))
     else:
-        kills = page_facts.read_kills(absolute(given.kills, folder))
-        if isinstance(kills, Missing):
-            facts.missing.append(_told(kills))
-        else:
-            facts.kills.append(kills)
+        _sort_in(page_facts.read_kills(absolute(given.kills, folder)), facts.kills, facts.missing)
     return facts
 
 
-def _told(missing: Missing) -> Missing:
-    """What was named and cannot be shown is said on the terminal, too: it may be a slip of the pen."""
-    sys.stderr.write(f"kernelproof: not shown: {missing.what}: {missing.why}\n")
-    return missing
+def _sort_in(found: Read | Missing, shown: list[Read], missing: list[Missing]) -> None:
+    """Put what was named where it belongs. What cannot be shown is said on the terminal, too: it may be a slip."""
+    if isinstance(found, Missing):
+        sys.stderr.write(f"kernelproof: not shown: {found.what}: {found.why}\n")
+        missing.append(found)
+    else:
+        shown.append(found)
 
 
 def put(option: str, path: Path, text: str, mode: str) -> None:
