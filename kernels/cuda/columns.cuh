@@ -66,7 +66,6 @@ template <typename T> struct Unit<T, false> {
 };
 
 // The sums of a tile's rows, from what each thread has found for those of its unit; as scales, in shared memory.
-//
 template <typename Sum> struct TileSums {
   Sum* sums;    // of each row, from each group of threads behind each other; at least two of each row
   Sum* totals;  // of each row, in this block

@@ -206,7 +206,7 @@ __device__ inline void await_all(unsigned* arrived, unsigned target) {
 }
 
 template <typename Sum> struct Met {
-  Sum sum;            // over all threads of the team
+  Sum sum;        // over all threads of the team
   unsigned next;  // the team's next row
 };
 
