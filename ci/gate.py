@@ -19,7 +19,7 @@ from ci import environment, gate_cases, gate_record, verify
 from ci.exits import INTERNAL, INTERRUPTED, USAGE, Stop
 from ci.gate_base import NoBaseError, Repository, Version
 from ci.gate_options import Options, parse_gate
-from ci.gate_record import NO_BASELINE, NOT_MEASURED, SAME, Contestant, Machine, Record
+from ci.gate_record import DESELECTED, NO_BASELINE, NOT_MEASURED, SAME, SKIPPED, Contestant, Machine, Record
 from kernels.folder import cache_folder
 
 # pytest's exit status where an option cannot be meant, such as a list with a case that cannot be.
@@ -49,9 +49,10 @@ def main(arguments: Sequence[str]) -> int:
                 sys.stdout.write(f"\ninternal error: {measured}\n")
                 return INTERNAL
             found = measured
+            refuse_unmatched(options, found)
     if options.report is not None:
         keep(found, options.report)
-    sys.stdout.write("\n".join(["", *lines(found), ""]))
+    sys.stdout.write("\n".join(["", *lines(found, options.keyword), ""]))
     sys.stdout.flush()
     return found.exit_code
 
@@ -103,19 +104,33 @@ def measure(made: environment.Environment, options: Options, candidate: Version,
         status = verify.run_pytest(made, words, workers=False)
         if status == INTERRUPTED:
             raise KeyboardInterrupt
+        refused = Stop(USAGE, "the suite cannot take what it was given; its message stands above")
         if not written.is_file() and status == PYTEST_USAGE:
-            raise Stop(USAGE, "the suite cannot take what it was given; its message stands above")
+            raise refused
         if not written.is_file():
             return f"pytest ended with status {status} and left no record"
         try:
             found = gate_record.read(written.read_text(encoding="utf-8"))
         except gate_record.RecordError as error:
             return str(error)
+        if status == PYTEST_USAGE and all(case.reason == SKIPPED for case in found.cases):
+            raise refused  # an expression of -k that is none: nothing was even chosen
     return replace(
         found,
         candidate=replace(found.candidate, label=candidate.label, commit=candidate.commit),
         base=replace(found.base, label=base.label, commit=base.commit),
     )
+
+
+def refuse_unmatched(options: Options, found: Record) -> None:
+    """Stop where the expression of -k names no case: somebody means one, and must not take nothing for an answer.
+
+    Raises:
+        Stop: It is so; the line names the cases that there are.
+    """
+    if options.keyword and found.cases and all(case.reason == DESELECTED for case in found.cases):
+        names = ", ".join(case.name for case in found.cases)
+        raise Stop(USAGE, f"-k {options.keyword}: no case for {options.target} matches; there are {names}")
 
 
 def without_base(options: Options, expected: dict[str, str], why: str) -> Record:
@@ -143,17 +158,24 @@ def keep(found: Record, wanted: Path) -> None:
         verify.say(f"--report-json={wanted}: {error.strerror}; the record is not kept")
 
 
-def lines(found: Record) -> list[str]:
-    """The last lines: what was compared, each case that is not the same, and the verdict."""
+def lines(found: Record, keyword: str = "") -> list[str]:
+    """The last lines: what was compared, each case that is not the same, and the verdict.
+
+    Args:
+        found: The record.
+        keyword: The expression of -k; "" for none. The cases that it chose are shown, the same ones among them.
+    """
     shown = [f"kernelproof: {found.candidate.label} against {found.base.label}, {found.machine.gpu or found.target}"]
     shown += [f"internal error: {error}" for error in found.internal_errors]
     if found.same_code:
         shown.append("A/A: both are the same code (equal digests of their sources)")
+    left_out = [case for case in found.cases if case.reason == DESELECTED]
     causes: dict[tuple[str, str], list[str]] = {}
     for case in found.cases:
         if case.verdict == NOT_MEASURED:
-            causes.setdefault((case.reason, case.text), []).append(case.name)
-        elif case.verdict != SAME and case.ratio is not None:
+            if not (keyword and case.reason == DESELECTED):
+                causes.setdefault((case.reason, case.text), []).append(case.name)
+        elif case.ratio is not None and (case.verdict != SAME or left_out):
             ratio = case.ratio
             percent = (ratio.value - 1) * 100
             shown.append(
@@ -165,5 +187,18 @@ def lines(found: Record) -> list[str]:
         shown.append(f"  not measured ({reason}): {which}: {text}")
     counts = [f"{word} {sum(case.verdict == word for case in found.cases)}" for word in gate_record.WORST_FIRST]
     shown.append(f"{len(found.cases)} cases in {found.seconds:.0f} s: {', '.join(counts)}")
+    if left_out:
+        shown.append(_part(found, len(left_out), " by -k" if keyword else ""))
     shown.append(f"verdict: {found.verdict} (exit code {found.exit_code})")
     return shown
+
+
+def _part(found: Record, left_out: int, how: str) -> str:
+    """What the cases that were asked for came to, and that they alone are no gate."""
+    words = [case.verdict for case in found.cases if case.reason != DESELECTED]
+    told = [f"{_many(words.count(word))} {word}" for word in gate_record.WORST_FIRST if word in words]
+    return f"{', '.join(told) or 'nothing measured'}; {left_out} deselected{how}: not a gate"
+
+
+def _many(count: int) -> str:
+    return f"{count} case" if count == 1 else f"{count} cases"

@@ -44,7 +44,7 @@ as in KERNELPROOF_GATE_BASE=main. PYTHON and KERNELPROOF_CACHE are as for ci/ver
 exit codes:
   0   no case is slower, all were measured and decided
   1   a case is slower
-  64  the command was called wrongly
+  64  the command was called wrongly; -k matches no case
   69  not measured: no GPU, no baseline, a baseline of another GPU, an expected case that is missing or not measured
   70  an internal error, or no record
   75  undecided: the machine is too restless; try again
@@ -62,6 +62,7 @@ class Options:
         stored: A stored run to compare with; "" for none.
         target: "cuda" or "cpu".
         cases: The list of expected cases.
+        keyword: Only the cases whose name matches this expression; "" for all.
         passed: What pytest is given besides, each in one word.
         report: Where the user wants the record; None for nowhere.
         cache: The cache folder named by an option; None for the default.
@@ -74,6 +75,7 @@ class Options:
     stored: str = ""
     target: str = "cuda"
     cases: Path = COMMITTED
+    keyword: str = ""
     passed: tuple[str, ...] = ()
     report: Path | None = None
     cache: Path | None = None
@@ -120,7 +122,8 @@ def gate_parser() -> Parser:
         "-k",
         dest="keyword",
         metavar="EXPRESSION",
-        help="only the cases whose name matches; the others are not measured",
+        help="only the cases whose name matches: their verdicts are shown, and the others are deselected, so that this "
+        "is not a gate and never ends with 0",
     )
     how.add_argument("--call-timeout", metavar="SECONDS", type=seconds, help="for one round of a contestant")
     how.add_argument("--build-timeout", metavar="SECONDS", type=seconds, help="for building a contestant")
@@ -162,7 +165,7 @@ def parse_gate(arguments: Sequence[str], variables: Mapping[str, str], folder: P
     junit = None if given.junitxml is None else writable_file("--junitxml", given.junitxml, folder)
     valued = ("minimum_effect", "call_timeout", "build_timeout")
     passed = handed_on(given, valued)
-    passed += ["-k", given.keyword] if given.keyword is not None else []
+    passed += ["-k", given.keyword] if given.keyword else []
     passed += [f"--junitxml={junit}"] if junit is not None else []
     # The table says what the single failures would; an error of the gate itself is in the record.
     passed += ["-v"] * given.verbose if given.verbose else ["-q", "--tb=no", "-rN", "-oconsole_output_style=classic"]
@@ -173,6 +176,7 @@ def parse_gate(arguments: Sequence[str], variables: Mapping[str, str], folder: P
         stored=given.stored or "",
         target=given.target or "cuda",
         cases=COMMITTED if given.cases is None else existing("--cases", given.cases, folder),
+        keyword=given.keyword or "",
         passed=tuple(passed),
         report=None if given.report_json is None else writable_file("--report-json", given.report_json, folder),
         cache=None if given.cache_dir is None else absolute(given.cache_dir, folder),

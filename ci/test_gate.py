@@ -123,6 +123,36 @@ def test_the_last_lines_name_each_case_that_is_not_the_same() -> None:
     assert "A/A: both are the same code (equal digests of their sources)" in gate.lines(alike)
 
 
+def test_a_part_that_was_asked_for_shows_its_verdict_and_is_no_gate(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    alike = test_gate_record.SAME_CASE
+    faster = replace(alike, name="9x9-float32", verdict="faster")
+    others = [gate_cases.unmeasured(f"8x{number}-float32", "shape=8x8", "deselected") for number in range(1, 4)]
+    assert run(test_gate_record.record(alike, faster, *others), "-k9x9 or 65536x4095", status=1) == UNAVAILABLE
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2:] == [
+        "1 case faster, 1 case same; 3 deselected by -k: not a gate",
+        "verdict: not-measured (exit code 69)",
+    ]
+    assert [line.partition(": ")[0] for line in said if "ratio" in line] == ["  same", "  faster"]
+    assert not any("8x1-float32" in line for line in said), "what nobody asked for is counted and not listed"
+
+
+def test_an_expression_that_matches_no_case_is_told_which_there_are(run: Callable[..., int]) -> None:
+    others = [gate_cases.unmeasured(f"8x{number}-float32", "shape=8x8", "deselected") for number in (1, 2)]
+    with pytest.raises(Stop, match=r"-k 9x9: no case for cpu matches; there are 8x1-float32, 8x2-float32$") as stop:
+        run(test_gate_record.record(*others), "-k9x9", status=1)
+    assert stop.value.code == USAGE
+
+
+def test_an_expression_that_is_none_is_a_usage_error(run: Callable[..., int]) -> None:
+    others = [gate_cases.unmeasured(f"8x{number}-float32", "shape=8x8", "skipped") for number in (1, 2)]
+    with pytest.raises(Stop, match="its message stands above") as stop:
+        run(test_gate_record.record(*others), "-k9x9 and", status=4)
+    assert stop.value.code == USAGE
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -22,10 +22,14 @@ def table(record: Record, width: int) -> str:
     measured = [case for case in record.cases if case.verdict != NOT_MEASURED]
     if measured:
         console.print(_table(f"{record.candidate.label} against {record.base.label} on {record.target}", measured))
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for case in record.cases:
         if case.text:
-            what = f" ({case.reason})" if case.reason else ""
-            console.print(f"  {case.verdict}{what}: {case.name}: {case.text}")
+            alike.setdefault((case.verdict, case.reason, case.text), []).append(case.name)
+    for (verdict, reason, text), names in alike.items():
+        what = f" ({reason})" if reason else ""
+        who = names[0] if len(names) == 1 else f"{len(names)} cases, {names[0]} among them"
+        console.print(f"  {verdict}{what}: {who}: {text}")
     for line in beside(record):
         console.print(line)
     return out.getvalue()
