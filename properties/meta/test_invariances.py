@@ -59,6 +59,17 @@ def test_bits_of_moved_rows_are_demanded_of_those_who_promise_them(make_subject:
     assert "bits of the result change when its rows change places" in seen.findings[0].text
 
 
+@pytest.mark.parametrize("turns", ["self.calls % 2", "self.calls % 5 == 0", "hash((self.calls, 3)) % 2"])
+@pytest.mark.parametrize("prop", [invariances.SCALE_TWO, invariances.ODD, invariances.ISOLATED], ids=lambda p: p.name)
+def test_another_order_in_some_calls_is_not_blamed_on_the_change(
+    prop: Property, turns: str, make_subject: MakeSubject
+) -> None:
+    wavers = f"self.calls = getattr(self, 'calls', 0) + 1\n{RIGHT}return y * (1 + 1e-5 * bool({turns}))"
+    seen = examined(prop, make_subject, wavers)
+    assert (seen.outcome, seen.findings) == ("passed", ())
+    assert seen.notes["bits change from call to call"]
+
+
 def test_an_order_is_a_permutation_that_the_seed_decides() -> None:
     for count in (0, 1, 2, 1000):
         assert torch.equal(values.order(count, 3).sort().values, torch.arange(count))
