@@ -131,6 +131,8 @@ def _look_again(trial: Trial, name: str, given: Input, later: Input | None) -> N
 def _is_result_of(trial: Trial, given: Input, output: torch.Tensor | None) -> bool:
     if output is None or output.shape != given.logical.shape or output.dtype != given.logical.dtype:
         return False
+    if output.numel() == 0:
+        return False  # it is the result of whatever was called
     return trial.subject.operator.assess(given.logical, output).fault is None
 
 

@@ -67,7 +67,9 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         return Judgement((*damage, wrong))
     if damage:
         return Judgement(damage)
-    findings = [finding for finding in (_alias(given, seen.meta), _touched(seen.meta), _pending(seen.meta)) if finding]
+    findings = [
+        finding for finding in (_alias(given, seen.meta), _touched(given, seen.meta), _pending(seen.meta)) if finding
+    ]
     notes = set()
     strides = _strides(given, seen.meta)
     if strides is not None:
@@ -142,7 +144,7 @@ def _not_a_result(given: Input, meta: OutputMeta, device: str) -> Finding | None
         return Finding(Kind.WRONG_TYPE, f"returns {meta.type}, expected exactly torch.Tensor")
     if meta.layout != "strided":
         return Finding(Kind.WRONG_TYPE, f"returns a tensor of layout {meta.layout}, expected torch.strided")
-    if meta.negated:
+    if meta.negated and given.logical.numel():
         return Finding(
             Kind.WRONG_TYPE, "returns a lazily negated view, expected a tensor whose memory holds its values"
         )
@@ -163,11 +165,11 @@ def _pending(meta: OutputMeta) -> Finding | None:
     return Finding(Kind.PENDING_ERROR, f"leaves an error of the GPU behind for the next operation: {meta.pending}")
 
 
-def _touched(meta: OutputMeta) -> Finding | None:
+def _touched(given: Input, meta: OutputMeta) -> Finding | None:
     """What became of the caller's tensor, though no byte of it is another."""
     if meta.altered:
         return Finding(Kind.INPUT_MODIFIED, f"changes its input, the caller's tensor object: {'; '.join(meta.altered)}")
-    if meta.written:
+    if meta.written and given.logical.numel():
         return Finding(
             Kind.INPUT_MODIFIED, "works in place on its input, though every byte is back at its place afterwards"
         )
@@ -183,6 +185,8 @@ def _left(meta: OutputMeta) -> tuple[Finding, ...]:
 
 
 def _alias(given: Input, meta: OutputMeta) -> Finding | None:
+    if given.logical.numel() == 0:
+        return None  # whatever memory belongs to a result without elements, nobody can write to it
     (start, end), (given_start, given_end) = meta.storage, meta.input
     if start < given_end and given_start < end:
         return Finding(Kind.ALIASED_OUTPUT, "the result shares memory with the input, expected fresh memory")

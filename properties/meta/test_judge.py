@@ -83,6 +83,12 @@ def test_neighbouring_memory_is_not_shared(storage: tuple[int, int]) -> None:
     assert not judged(returned(storage=storage)).findings
 
 
+@pytest.mark.parametrize("changes", [{"storage": (0, 4000)}, {"negated": True}, {"written": True}])
+def test_what_has_no_elements_shares_and_changes_nothing(changes: dict[str, object]) -> None:
+    empty = inputs.build(parse("shape=0x5,layout=offset3"))
+    assert not judged(returned(empty, **changes), empty).findings  # type: ignore[arg-type]
+
+
 def test_damage_is_told_whatever_came_back() -> None:
     damage = Damage(2, 6, 4)
     for seen in (returned(), Observation(Outcome.RAISED, error=ErrorInfo("ValueError", (), "no"))):
