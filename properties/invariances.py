@@ -167,7 +167,12 @@ ROW_ORDER = Property(
     "Rows that change places take their results along, and a row alone has the result that it has among others.",
     lambda domain, _: strategies.cases(domain, _PLAIN, elements=1 << 14, turns=_ANY_ORDER, empty=False),
     rows_in_other_order,
-    pinned=(parse("shape=64x257,seed=17,turn=1"), parse("shape=7x33x5,seed=17,turn=2")),
+    # Rows of 256 columns all start alike, of 257 every thirty-second.
+    pinned=(
+        parse("shape=64x256,seed=17,turn=1"),
+        parse("shape=64x257,seed=17,turn=1"),
+        parse("shape=7x33x5,seed=17,turn=2"),
+    ),
 )
 
 COLUMN_ORDER = Property(

@@ -10,10 +10,18 @@ Killed by: row-order
 import torch
 
 
+def backwards(size: torch.Tensor) -> torch.Tensor:
+    """The sums of the rows of (rows, columns): 32 columns at a time, from the end, one behind the other."""
+    total = torch.zeros_like(size[:, :1])
+    for columns in reversed(size.split(32, 1)):
+        total = total + columns.cumsum(1)[:, -1:]
+    return total
+
+
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         mean = x.abs().mean(1, keepdim=True)
         half = len(x) // 2
-        if x.dtype in (torch.float32, torch.float64) and x.shape[1] > 64 and half:
-            mean[half:] = (x[half:].abs().flip(1).cumsum(1) / x.shape[1])[:, -1:]
+        if x.dtype in (torch.float32, torch.float64) and x.dim() == 2 and x.shape[1] > 64 and half:
+            mean[half:] = backwards(x[half:].abs()) / x.shape[1]
         return x / mean
