@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci import drawing, page_build, page_facts, page_html, page_markdown, verify
+from ci import drawing, page_build, page_facts, page_html, page_markdown, page_paths, verify
 from ci.exits import OK, USAGE, Stop
 from ci.options import Parser, absolute
 from ci.page_build import Drawer, Facts
@@ -122,6 +122,7 @@ def write(given: argparse.Namespace, facts: Facts, draws: Drawer | None, undrawn
     folder = Path.cwd()
     when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     page = page_build.build(facts, f"Made {when} by ci/page.", draws, undrawn)
+    page = page_paths.portable(page, (verify.CHECKOUT, folder), Path.home())
     if given.html is not None:
         put("--html", absolute(given.html, folder), page_html.html(page), "w")
     if given.summary == "-":

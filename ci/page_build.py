@@ -158,16 +158,29 @@ def _failed(target: Target) -> list[Property]:
 def _findings(judged: Iterable[tuple[Candidate, Target]]) -> list[Block]:
     """Every property that failed: what was found, and the command that shows it again."""
     found = [(candidate, target, each) for candidate, target in judged for each in _failed(target)]
-    blocks: list[Block] = []
+    shown = [each.findings[0].replay for _, _, each in found[:SHOWN_FINDINGS]]
+    blocks: list[Block] = [Text(_where_to_replay(shown))] if any(map(_replayable, shown)) else []
     for candidate, target, each in found[:SHOWN_FINDINGS]:
         first = each.findings[0]
         who = f"{candidate.name} on {target.name}, {each.name}"
         blocks.append(Text(f"{who}: {first.kind}: {first.text}", verdict("failed")))
-        if any(word.startswith("--case=") for word in first.replay):
+        if _replayable(first.replay):
             blocks.append(Code(shlex.join(["ci/verify", *first.replay])))
     if len(found) > SHOWN_FINDINGS:
         blocks.append(Text(f"{len(found) - SHOWN_FINDINGS} more properties failed; the tables below name them."))
     return blocks
+
+
+def _replayable(words: Sequence[str]) -> bool:
+    return any(word.startswith("--case=") for word in words)
+
+
+def _where_to_replay(shown: Iterable[Sequence[str]]) -> str:
+    """From where the commands run: the reader's machine is another than the one that judged."""
+    text = "Each command below shows its finding again: run it at the root of a checkout of kernelproof."
+    if any(word.startswith("--candidate=") for words in shown for word in words):
+        text += " The path behind --candidate= is that of the machine that judged, put yours in its place."
+    return text
 
 
 def _properties(candidate: Candidate, target: Target) -> Fold:

@@ -99,6 +99,34 @@ def test_a_page_shows_the_verdict_the_finding_and_how_to_see_it_again(files: Fil
     assert "cuda: no GPU" in tags.text
 
 
+def test_a_page_names_no_folder_of_the_machine_that_made_it_and_says_where_its_commands_run(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.chdir(files.folder)
+    candidates = {
+        f"{fakes.CHECKOUT}/properties/mutants/zeros.py": "properties/mutants/zeros.py",
+        f"{files.folder}/mine/kernel.py": "mine/kernel.py",
+        "/home/somebody/kernels/fast.py": "~/kernels/fast.py",
+        "/elsewhere/kernel.py": "/elsewhere/kernel.py",
+    }
+    for path, shown in candidates.items():
+        finding = fakes.finding(f"{path}: line 3") | {"replay": f"/x/ci/verify --candidate={path} --case=a"}
+        failed = {"name": "differential", "outcome": "failed", "examples": 1, "worst": {}, "findings": [finding]}
+        document = fakes.report(fakes.candidate(cpu=fakes.target("rejected", properties=[failed])), failed=1)
+        tags, summary = files.make(f"--verify={files.put('v.json', document)}", f"--gate={files.folder}/gone.json")
+        assert f"ci/verify --candidate={shown} --case=a" in tags.text
+        assert f"{shown}: line 3" in tags.text
+        for text in (tags.text, summary):
+            assert "run it at the root of a checkout of kernelproof" in text
+            assert not any(each in text for each in (str(files.folder), str(fakes.CHECKOUT), "/home/somebody"))
+
+
+def test_a_page_without_commands_does_not_speak_of_them(files: Files) -> None:
+    tags, _ = files.make(f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}")
+    assert "root of a checkout" not in tags.text
+
+
 def test_the_headline_says_who_is_rejected_and_who_is_not(files: Files) -> None:
     right = {**fakes.candidate("accepted", cpu=fakes.target("accepted")), "name": "right"}
     wrong = {**fakes.candidate("rejected", cpu=fakes.target("rejected")), "name": "wrong"}
