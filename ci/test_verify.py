@@ -62,6 +62,30 @@ def test_pytest_is_called_on_the_checkout_with_our_plugins_only(suite: Suite, mo
     assert not any(line.startswith("KERNELPROOF_TARGET") for line in variables)
 
 
+FINDINGS = """
+import pytest
+def test_finding():
+    pytest.fail("wrong-value: off by the factor 8", pytrace=False)
+def test_not_examined():
+    pytest.skip("not examined")
+def test_broken(no_such_fixture):
+    pass
+"""
+
+
+def test_our_summary_says_it_all_so_pytests_lists_what_broke_alone(suite: Suite, tmp_path: Path) -> None:
+    suite.prepare(fakes.report(fakes.candidate()))
+    verify.judge(suite.made, Options())
+    chosen = [word for word in suite.words.read_text(encoding="utf-8").splitlines() if word.startswith("-r")]
+    (tmp_path / "test_it.py").write_text(FINDINGS, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-ra", *chosen, "-pno:cacheprovider", "-c/dev/null", "--rootdir=.", "."]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stdout.count("wrong-value: off by the factor 8") == 1, "once, with what it found, and not once more"
+    _, _, listed = ended.stdout.partition("short test summary info")
+    assert "ERROR test_it.py::test_broken" in listed
+    assert not any(word in listed for word in ("FAILED", "SKIPPED"))
+
+
 def test_several_processes_bring_their_plugin(suite: Suite) -> None:
     suite.prepare(fakes.report(fakes.candidate()))
     verify.judge(suite.made, Options(workers="2"))

@@ -21,6 +21,9 @@ from kernels.folder import cache_folder
 CHECKOUT = Path(__file__).resolve().parent.parent
 # pytest's plugins by module: others that the caller happens to have installed must not take part in a verdict.
 PLUGINS = ("pytest_benchmark.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
+# No list of what failed or was left out behind pytest's output: our own summary has it all with its reason. A test that
+# broke before it could judge is listed.
+SHORT_SUMMARY = "-rE"
 # Seconds for pytest to end by itself after an interrupt, workers included.
 INTERRUPT_PATIENCE = 20
 
@@ -64,6 +67,7 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
                 "-m",
                 "correctness",
                 str(CHECKOUT / "properties"),
+                SHORT_SUMMARY,
                 *options.pytest_arguments(),
                 f"--report-json={written}",
             ],
