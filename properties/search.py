@@ -77,6 +77,7 @@ class Search:
         self._first_at = 0.0
         self._deaths = 0
         self._hung = False
+        self._repeats = True
 
     def run(self, case: Case) -> Mapping[str, Metric]:
         """Run one case; raises `RefutedError` where it fails, returns its metrics where it passes or says nothing."""
@@ -108,7 +109,9 @@ class Search:
         result.findings, result.case, result.outcome = findings, chosen, "failed"
         promised = result.property.promised
         told = _TOLD.get(promised, frozenset())
-        if promised not in self.subject.required and all(finding.kind in told for finding in findings):
+        # What comes and goes is told by what it is when it comes.
+        shown = findings if self._repeats else self._failed[chosen]
+        if promised not in self.subject.required and all(finding.kind in told for finding in shown):
             result.outcome = "reported"
         if any(finding.kind is Kind.TIMEOUT for finding in findings):
             self.subject.hung.append(result.property.name)
@@ -168,6 +171,7 @@ class Search:
 
     def _unrepeated(self, case: Case) -> tuple[Finding, ...]:
         """What to say of a case that failed and passes in a fresh process."""
+        self._repeats = False
         first = self._failed[case][0]
         if first.kind is Kind.WRONG_STREAM:  # a race: on a busy card the other stream may be late enough to be right
             details = (*first.details, "it does not show in every run of this case: the streams race each other")

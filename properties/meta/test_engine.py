@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from .. import catalogue, contract, engine, inputs, invariances
+from .. import catalogue, contract, engine, inputs, interface, invariances
 from ..cases import Case, parse
 from ..examination import Examination, Property
 from ..findings import Finding, Kind
@@ -113,6 +113,19 @@ def test_what_is_only_promised_is_reported_unless_required(make_subject: MakeSub
     assert examined(contract.NEGATED, make_subject, body).outcome == "reported"
     required = frozenset({"fp32", "negated"})
     assert examined(contract.NEGATED, make_subject, body, required=required).outcome == "failed"
+
+
+def test_what_is_only_promised_is_reported_even_where_it_comes_and_goes(make_subject: MakeSubject) -> None:
+    body = f"""
+        self.calls = getattr(self, "calls", 0) + 1
+        if x.dtype not in (torch.float32, torch.float64) or x.layout != torch.strided: raise TypeError("no floats")
+        if x.dim() != 2 and self.calls > 30: raise ValueError("not a matrix")
+        {RIGHT}
+    """
+    seen = examined(interface.ERRORS, make_subject, body)
+    assert (seen.outcome, seen.findings[0].kind) == ("reported", Kind.STATE_LEAK)
+    required = frozenset({"fp32", "errors"})
+    assert examined(interface.ERRORS, make_subject, body, required=required).outcome == "failed"
 
 
 def test_a_refusal_counts_as_unsupported_unless_it_is_compulsory(make_subject: MakeSubject) -> None:
