@@ -196,6 +196,11 @@ def own(variables: Mapping[str, str]) -> dict[str, str]:
 def existing(option: str, text: str, folder: Path) -> Path:
     """The absolute path of a file that must be there."""
     path = absolute(text, folder)
+    if path.is_dir():
+        kind, pattern = ("TOML", "*.toml") if option == "--cases" else ("Python", "*.py")
+        inside = sorted(each.name for each in path.glob(pattern))
+        held = f"name one of those in it, such as {inside[0]}" if inside else f"the folder holds no {kind} file"
+        raise Stop(USAGE, f"{option}={text}: {path} is a folder, and a gate takes one {kind} file: {held}")
     if not path.is_file():
         raise Stop(USAGE, f"{option}={text}: there is no file {path}")
     return path

@@ -111,5 +111,6 @@ def _circumstances(record: Record) -> tuple[str, ...]:
 
 def _contestant(contestant: Contestant) -> str:
     commit = f"commit {contestant.commit[:12]}{'+' if contestant.commit.endswith('+') else ''}"
-    parts = [contestant.label, contestant.path, commit if contestant.commit else "", contestant.digest[:12]]
+    digest = f"SHA-256 of all its sources {contestant.digest[:12]}" if contestant.digest else ""
+    parts = [contestant.label, contestant.path, commit if contestant.commit else "", digest]
     return ", ".join(filter(None, parts))

@@ -171,6 +171,21 @@ def test_what_cannot_be_meant_is_a_usage_error(tmp_path: Path, words: list[str],
     assert stop.value.code == USAGE
 
 
+@pytest.mark.parametrize(
+    ("option", "kind", "name"),
+    [("--candidate", "Python", "k.py"), ("--against", "Python", "k.py"), ("--cases", "TOML", "c.toml")],
+)
+def test_a_folder_cannot_be_gated_and_what_it_holds_is_said(tmp_path: Path, option: str, kind: str, name: str) -> None:
+    (tmp_path / "some").mkdir()
+    said = f"some is a folder, and a gate takes one {kind} file: the folder holds no {kind} file"
+    with pytest.raises(Stop, match=said) as stop:
+        parse_gate([f"{option}=some"], {}, tmp_path)
+    assert stop.value.code == USAGE
+    (tmp_path / "some" / name).write_text("", encoding="utf-8")
+    with pytest.raises(Stop, match=f"name one of those in it, such as {name}"):
+        parse_gate([f"{option}=some"], {}, tmp_path)
+
+
 def test_options_come_from_the_environment_too(tmp_path: Path) -> None:
     variables = {"KERNELPROOF_GATE_BASE": "v1", "KERNELPROOF_GATE_MINIMUM_EFFECT": "5%", "KERNELPROOF_TARGET": "all"}
     found = parse_gate([], variables, tmp_path)

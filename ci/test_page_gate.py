@@ -87,7 +87,7 @@ def test_an_a_a_run_throttled_clocks_and_a_stored_base_are_told() -> None:
     assert "held down while measuring: power cap" in text
     assert "against a stored run" in text
     assert "clocks: sm mhz lowest 1200" in text
-    assert "commit 111111111111+" in text
+    assert "commit 111111111111+, SHA-256 of all its sources aaaaaaaaaaaa" in text
 
 
 def test_a_gate_without_a_base_claims_no_confidence() -> None:

@@ -20,7 +20,7 @@ def header(options: Options, machine: Machine, seed: int, not_run: list[tuple[st
     """The lines at the head of a run."""
     gpu = f"{machine.gpu}, driver {machine.driver}" if machine.gpu else f"no GPU ({machine.no_gpu})"
     lines = [f"kernelproof: torch {machine.torch}, {gpu}, {machine.processor}"]
-    lines += [f"candidate: {path} (sha256 {records.sha256(path)[:12]})" for path in options.candidates]
+    lines += [f"candidate: {path} (SHA-256 of this file {records.sha256(path)[:12]})" for path in options.candidates]
     skipped = {what for what, _ in not_run}
     targets = ", ".join(target for target in options.targets if target not in skipped) or "none"
     lines.append(f"targets: {targets}; profile {options.profile.name}, seed {seed} (--hypothesis-seed={seed})")

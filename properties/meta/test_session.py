@@ -204,7 +204,8 @@ def test_infinite_metrics_are_written_as_json(make_subject: MakeSubject, here: P
 def test_the_header_says_what_is_judged(here: Path) -> None:
     chosen = options(here, candidate=["one.py"], profile="kp-quick")
     text = "\n".join(summary.header(chosen, MACHINE, 7, [("cuda", "none")]))
-    for words in ("torch 2.13.0", "no GPU (no CUDA device is visible)", "one.py (sha256 ", "targets: cpu;", "kp-quick"):
+    digest = "one.py (SHA-256 of this file "
+    for words in ("torch 2.13.0", "no GPU (no CUDA device is visible)", digest, "targets: cpu;", "kp-quick"):
         assert words in text
     assert "NOT ISOLATED" not in text
     assert "NOT ISOLATED" in "\n".join(summary.header(replace(chosen, isolated=False), MACHINE, 7, []))
