@@ -94,6 +94,12 @@ byte.value = held
         (LEAK, "shape=128x1024,seed=1", "self.__dict__.setdefault('kept', []).append(x.clone())", Kind.STATE_LEAK),
         (LEAK, "shape=128x1024,seed=1", "self.kept = x.clone()", None),
         (
+            LEAK,
+            "shape=128x1024,seed=1",
+            "self.__dict__.setdefault('kept', __import__('collections').deque(maxlen=50)).append(x.clone())",
+            None,
+        ),
+        (
             HISTORY,
             "shape=3x5,seed=1",
             "if self.__dict__.get('known', (None,))[0] is x: return self.known[1].clone()\n"
