@@ -68,7 +68,7 @@ def test_what_the_figures_are_to_be_read_beside_is_told(record: Record) -> None:
     text = words(page_gate.section(record))
     assert "An effect counts from 3 %" in text
     assert "in turns in one run, in 187 s" in text
-    assert "candidate: HEAD, /checkout/kernels/l1_norm.py, commit 111111111111, SHA-256 of all its sources aaaaaaaaaaaa" in text
+    assert "candidate: HEAD, /checkout/kernels/l1_norm.py, commit 111111111111, SHA-256 of all its sources aaa" in text
     assert "a remark" in text
     assert "GPU: NVIDIA H100 80GB HBM3, driver 580.1" in text
     assert "clocks" not in text
