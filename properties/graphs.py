@@ -42,11 +42,10 @@ def replayed(trial: Trial, case: Case) -> None:
     trial.check(given)
     runner = trial.subject.runner
     try:
-        seen = trial.attempt(given, "graph", Manner(way=Way.CAPTURED), _REFUSAL)
-        trial.verdict(given, seen, "replayed in a CUDA graph on the data that it was captured with")
-        _replay(trial, given, second)
+        capture(trial, given)
+        replay(trial, given, second)
         trial.check(larger)
-        _replay(trial, second, third)
+        replay(trial, second, third)
         trial.check(given)
     except (StopError, UnsupportedError):
         runner.renew()  # what is left of a capture that failed is nobody's business
@@ -54,7 +53,13 @@ def replayed(trial: Trial, case: Case) -> None:
     runner.forget()
 
 
-def _replay(trial: Trial, before: Input, now: Input) -> None:
+def capture(trial: Trial, given: Input) -> None:
+    """Judge a capture, replayed on the data that it was made with; they have been called plainly before."""
+    seen = trial.attempt(given, "graph", Manner(way=Way.CAPTURED), _REFUSAL)
+    trial.verdict(given, seen, "replayed in a CUDA graph on the data that it was captured with")
+
+
+def replay(trial: Trial, before: Input, now: Input) -> None:
     """Judge a replay on new data; ``before`` is what lay there in the replay before."""
     seen = trial.attempt(now, "graph", Manner(way=Way.REPLAYED), "its CUDA graph cannot be replayed")
     try:

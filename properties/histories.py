@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from . import comparisons, judge, strategies
+from . import comparisons, graphs, judge, strategies
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
@@ -50,8 +50,12 @@ def history(trial: Trial, case: Case) -> None:
 
 
 def sequence(trial: Trial, case: Case) -> None:
-    """Calls and looks in the order that the turn spells (`steps`): shapes, types and values alternate, results wait."""
+    """Calls and looks in the order that the turn spells (`steps`): shapes, types and values alternate, results wait.
+
+    On a GPU, and of who promises it: streams and graphs, too.
+    """
     runner = trial.subject.runner
+    streams, captures = (runner.on_gpu and name in trial.subject.required for name in ("stream", "graph"))
     now, kept, last = case, list[tuple[str, Input]](), None
     try:
         for place, step in enumerate(steps(case.turn)):
@@ -61,8 +65,16 @@ def sequence(trial: Trial, case: Case) -> None:
                 continue
             now = _changed(now, step, case, trial.subject.domain)
             given = trial.build(now)
+            if step is Step.IN_GRAPH and captures:
+                trial.check(given)
+                graphs.capture(trial, given)
+                now = replace(now, seed=now.seed + 1)
+                given, before = trial.build(now), given
+                graphs.replay(trial, before, given)
+                last = given
+                continue
             name = f"kept at step {place}" if step is Step.KEEP else ""
-            seen = trial.observe(given, name)
+            seen = trial.observe(given, name, manner=Manner(side=step is Step.OTHER_STREAM and streams))
             if step is Step.KEEP and seen.outcome is Outcome.RETURNED:
                 kept.append((name, given))
                 continue
@@ -80,7 +92,7 @@ def sequence(trial: Trial, case: Case) -> None:
 
 
 class Step(enum.Enum):
-    """What may come next: the digits of a turn, in base 8, the lowest first."""
+    """What may come next: the digits of a turn, the last first."""
 
     AGAIN = 0
     NEW_VALUES = 1
@@ -90,6 +102,8 @@ class Step(enum.Enum):
     TALLER = 5
     OTHER_TYPE = 6
     AS_AT_FIRST = 7
+    OTHER_STREAM = 8
+    IN_GRAPH = 9
 
 
 def steps(turn: int) -> list[Step]:
@@ -183,8 +197,11 @@ SEQUENCE = Property(
     sequence,
     # Spelled from the right: kept results between new values, sizes and types; looked at in between and at the end.
     pinned=(
-        parse(f"shape=4x257,seed=23,turn={0o7732121262}"),
-        parse(f"shape=3x33,seed=23,turn={0o3214121512}"),
+        parse("shape=4x257,seed=23,turn=7732121262"),
+        parse("shape=3x33,seed=23,turn=3214121512"),
+        # Between a kept result and the look at it: graphs, other streams, other sizes, other types.
+        parse("shape=4x257,seed=23,turn=8396482912"),
+        parse("shape=2x4100,seed=23,turn=3195892862"),
     ),
 )
 

@@ -20,12 +20,12 @@ def examined(make: MakeSubject, body: str, head: str = "") -> Examination:
 
 
 def spelled(*found: Step) -> str:
-    return f"shape=3x33,turn={sum(step.value * 8**place for place, step in enumerate(found))}"
+    return f"shape=3x33,turn={sum(step.value * len(Step) ** place for place, step in enumerate(found))}"
 
 
 def test_a_turn_spells_steps_the_lowest_digit_first() -> None:
     assert steps(0) == []
-    assert steps(0o3214) == [Step.WIDER, Step.NEW_VALUES, Step.KEEP, Step.LOOK]
+    assert steps(3214) == [Step.WIDER, Step.NEW_VALUES, Step.KEEP, Step.LOOK]
 
 
 def test_a_right_program_passes(make_subject: MakeSubject) -> None:
