@@ -5,17 +5,26 @@ is no identifier still loads. The format is KernelBench's: ``ModelNew``, in a pr
 ``get_init_inputs`` for what its ``__init__`` takes. A file that belongs to a package (``__init__.py`` beside it) is
 loaded as a member of that package under an alias, so that its relative imports work and another copy of the package may
 be loaded beside it.
+
+Otherwise a candidate finds what it would find if its author ran it: it is in its own folder, its modules and data lie
+beside it, there are no arguments on the command line, and no module of this project stands before one of its own.
 """
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import importlib.util
+import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+
+_ROOT = Path(__file__).resolve().parent.parent
+#: Whether this process is there for candidates alone; one that is somebody else's keeps its folder and its arguments.
+_alone = False
 
 
 class CandidateError(Exception):
@@ -30,9 +39,28 @@ class CandidateError(Exception):
         self.stage = stage
 
 
+def step_aside() -> None:
+    """Take this project's modules out of the way of a candidate's own: ``properties``, ``kernels``, ``reference``...
+
+    For a process that is there for candidates alone and has imported all that it needs of them. They can still be
+    imported, after everything else.
+    """
+    global _alone
+    _alone = True
+    for name in [each for each in sys.modules if "." not in each]:
+        found = Path(getattr(sys.modules[name], "__file__", None) or os.devnull)
+        if name != "__main__" and _ROOT in (found.parent, found.parent.parent):
+            for each in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[each]
+    own = str(_ROOT)
+    sys.path[:] = [*(each for each in sys.path if each != own), own]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(each for each in given if each != own)
+
+
 def module_name(path: Path, tag: str) -> str:
     """A module name made of the file's name, sanitised, and a tag that sets it apart."""
-    return f"candidate_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}_{tag}"
+    return f"candidate_{_identifier(path.stem)}_{tag}"
 
 
 def load_module(path: Path, tag: str) -> ModuleType:
@@ -46,31 +74,47 @@ def load_module(path: Path, tag: str) -> ModuleType:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise CandidateError("parse", f"does not parse: {error}" + (f" (line {line})" if line else "")) from None
-    package = path.parent
-    sys.path.insert(0, str(package.parent if (package / "__init__.py").exists() else package))
-    if (package / "__init__.py").exists():
-        alias = module_name(package, tag)
-        _execute(alias, package / "__init__.py", [str(package)])
-        return importlib.import_module(f"{alias}.{path.stem}")
-    return _execute(module_name(path, tag), path, None)
+    behind = path.resolve()  # a link's modules may lie beside it, or beside what it leads to
+    if not _is_package(path.parent) and _is_package(behind.parent):
+        path = behind
+    packages = [path.parent, *path.parent.parents]
+    packages = packages[: next(place for place, each in enumerate(packages) if not _is_package(each))]
+    if _alone:
+        sys.argv[:] = [str(path)]
+        with contextlib.suppress(OSError):
+            os.chdir(path.parent)
+    sys.path.insert(0, str(packages[-1].parent if packages else path.parent))
+    sys.path += [str(each) for each in dict.fromkeys((path.parent, behind.parent))]
+    if not packages:
+        return _execute(module_name(path, tag), path, None)
+    name = module_name(packages[-1], tag)
+    _execute(name, packages[-1] / "__init__.py", [str(packages[-1])])
+    for each in reversed(packages[:-1]):
+        name = f"{name}.{_identifier(each.name)}"
+        if name not in sys.modules:
+            _execute(name, each / "__init__.py", [str(each)])
+    name = f"{name}.{_identifier(path.stem)}"
+    return sys.modules.get(name) or _execute(name, path, None)
 
 
-def find_model(module: ModuleType, name: str = "ModelNew") -> type:
-    """The module's model class: ``ModelNew`` in a candidate, ``Model`` in a reference.
+def find_model(module: ModuleType, name: str = "ModelNew") -> Callable[..., object]:
+    """What makes the module's model, a class as a rule: ``ModelNew`` in a candidate, ``Model`` in a reference.
 
     Raises:
         CandidateError: there is none.
     """
     model = getattr(module, name, None)
-    if not isinstance(model, type):
-        classes = sorted(
-            each
-            for each, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == module.__name__
-        )
-        found = f"it defines {', '.join(classes)}" if classes else "it defines no class"
-        raise CandidateError("missing", f"defines no class {name} ({found}); rename the module under test to {name}")
-    return model
+    if callable(model) and not (callable(getattr(model, "forward", None)) and not isinstance(model, type)):
+        made: Callable[..., object] = model
+        return made
+    if model is not None:
+        text = f"its {name} is an instance of {type(model).__name__}, expected the class, or a function that makes one"
+        raise CandidateError("missing", text)
+    classes = sorted(
+        each for each, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__
+    )
+    found = f"it defines {', '.join(classes)}" if classes else "it defines no class"
+    raise CandidateError("missing", f"defines no class {name} ({found}); rename the module under test to {name}")
 
 
 def make_model(module: ModuleType, name: str, init: Sequence[object]) -> Callable[..., object]:
@@ -79,7 +123,8 @@ def make_model(module: ModuleType, name: str, init: Sequence[object]) -> Callabl
     Args:
         module: the candidate's.
         name: of the class; a module without ``ModelNew`` that has ``Model`` is meant by that.
-        init: what its ``__init__`` is given; where that is nothing, what the module's own ``get_init_inputs`` returns.
+        init: what its ``__init__`` is given; where that is nothing, what the module's own ``get_init_inputs`` returns:
+            a list of arguments, or one of arguments and a dictionary of named ones.
 
     Raises:
         CandidateError: there is no such class. Whatever its ``__init__`` or ``get_init_inputs`` raises comes through.
@@ -87,7 +132,10 @@ def make_model(module: ModuleType, name: str, init: Sequence[object]) -> Callabl
     model = find_model(module, taken(module, name))
     own = getattr(module, "get_init_inputs", None)
     arguments = own() if not init and callable(own) else init
-    made: Callable[..., object] = model(*arguments)
+    named: dict[str, object] = {}
+    if [type(each) for each in arguments] == [list, dict] and not _takes(model, *arguments):
+        arguments, named = arguments  # type: ignore[assignment]
+    made: Callable[..., object] = model(*arguments, **named)  # type: ignore[assignment]
     return made
 
 
@@ -95,6 +143,26 @@ def taken(module: ModuleType, name: str) -> str:
     """The name of the class that is meant: ``Model`` where ``ModelNew`` is asked for and only the former is there."""
     alone = isinstance(getattr(module, "Model", None), type) and not hasattr(module, name)
     return "Model" if name == "ModelNew" and alone else name
+
+
+def _takes(model: Callable[..., object], *arguments: object) -> bool:
+    """Whether it has places of its own for these arguments."""
+    try:
+        signature = inspect.signature(model)
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # it does not tell
+        return True
+    return all(each.kind is not inspect.Parameter.VAR_POSITIONAL for each in signature.parameters.values())
+
+
+def _is_package(folder: Path) -> bool:
+    return (folder / "__init__.py").exists()
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"[^0-9A-Za-z_]", "_", text)
 
 
 def _execute(name: str, path: Path, search: list[str] | None) -> ModuleType:

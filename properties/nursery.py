@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -23,6 +24,7 @@ import traceback
 from pathlib import Path
 
 from . import worker
+from .candidate_loading import step_aside
 
 #: Most file descriptors of one request: pipes, log, and slots.
 _MOST_FDS = 16
@@ -73,6 +75,8 @@ def _fork(control: socket.socket, request: dict[str, dict[str, str]], fds: list[
             os.dup2(log, standard)
         os.close(log)
         os.environ.update(request["environment"])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        step_aside()
         worker.serve(requests, replies, slots)
         status = 0
     except BaseException:  # noqa: BLE001 - whatever it is, the log is where the judging process reads it

@@ -206,10 +206,15 @@ def _candidates(path: Path) -> list[Path]:
         found = sorted(each for each in path.glob("*.py") if each.name != "__init__.py")
         if not found:
             raise UsageError(f"--candidate={path}: the folder holds no .py file")
-        return [each.resolve() for each in found]
+        return [_named(each) for each in found]
     if not path.is_file():
         raise UsageError(f"--candidate={path}: no such file or folder")
-    return [path.resolve()]
+    return [_named(path)]
+
+
+def _named(path: Path) -> Path:
+    """The absolute path as it was given: what a link leads to may have another name, and other files beside it."""
+    return path.parent.resolve() / path.name
 
 
 def _choice(flag: str, text: str, allowed: tuple[str, ...]) -> str:

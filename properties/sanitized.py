@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from . import inputs
-from .candidate_loading import load_module, make_model
+from .candidate_loading import load_module, make_model, step_aside
 from .cases import parse
 from .protocol import Message
 
@@ -28,6 +28,7 @@ RAISED_MARK = "kernelproof raised: "
 def call_all(what: Message, lines: list[str]) -> None:
     """Announce and call; a candidate's exception is announced, too, and the next case follows."""
     device = what["device"]
+    step_aside()
     model = make_model(load_module(Path(what["path"]), what["tag"]), what["model"], what["init"])
     model = model.to(device) if isinstance(model, torch.nn.Module) else model
     for line in lines:
