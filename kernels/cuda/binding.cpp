@@ -47,17 +47,17 @@ void check(int error, char const* doing) {
                               l1norm::error_text(error));
 }
 
-// The limits of the current device, or those given: [sms, shared_per_sm, shared_per_block, max_cluster, cooperative].
+// The limits of the current device, or those given, in the order of Limits.
 l1norm::Limits limits_of(at::IntArrayRef given) {
   l1norm::Limits limits{};
   if (given.empty()) {
     check(l1norm::device_limits(&limits), "asking for the device's limits");
     return limits;
   }
-  TORCH_CHECK(given.size() == 5,
-              "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative]");
+  TORCH_CHECK(given.size() == 6,
+              "l1_norm: limits are [sms, shared_per_sm, shared_per_block, max_cluster, cooperative, memory]");
   return {static_cast<int>(given[0]), static_cast<int>(given[1]), static_cast<int>(given[2]),
-          static_cast<int>(given[3]), static_cast<int>(given[4])};
+          static_cast<int>(given[3]), static_cast<int>(given[4]), static_cast<int>(given[5])};
 }
 
 void run_limited(at::Tensor const& x, at::Tensor const& out, at::IntArrayRef given) {

@@ -27,6 +27,8 @@ static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.
 static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= sizeof(Mailbox<double>) &&
                   choice::kTeamStatic >= sizeof(GridSlots<double>),
               "choice.h and team.cuh disagree");
+static_assert(choice::kTeamThreads == kTeamThreads && choice::kFastCluster * kTeamThreads <= kMaxTeamWarps * kWarp,
+              "choice.h and team_rows.cuh disagree");
 static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
 static_assert(choice::kSweepChunk % (kSweepShare * kVectorBytes) == 0, "a chunk is a whole number of shares");
 static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
@@ -261,6 +263,10 @@ cudaError_t ask_limits(Limits* to) {
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.shared_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     L1NORM_TRY(cudaDeviceGetAttribute(&limits.cooperative, cudaDevAttrCooperativeLaunch, device));
+    int clock = 0, bits = 0;  // kHz, of a double data rate; of the bus
+    L1NORM_TRY(cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device));
+    L1NORM_TRY(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device));
+    limits.memory = static_cast<int>(std::int64_t{2} * clock * (bits / 8) / 1000000);
     // Eight blocks are portable; the larger data-centre chips (9.0, 10.0) take 16, which the first kernel to ask is
     // told.
     limits.max_cluster = major == 9 || major == 10 ? 16 : major > 9 ? 8 : 1;

@@ -50,6 +50,7 @@ class Limits:
         shared_per_block: Bytes of it that one block may ask for.
         max_cluster: Blocks of a cluster, 1 for a device without clusters.
         cooperative: Whether a launch may ask for all its blocks to run at once.
+        memory: GB/s that its memory moves at most, 0 if unknown.
     """
 
     sms: int
@@ -57,6 +58,7 @@ class Limits:
     shared_per_block: int
     max_cluster: int
     cooperative: bool
+    memory: int
 
 
 @functools.cache

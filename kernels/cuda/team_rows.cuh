@@ -14,7 +14,7 @@
 
 namespace l1norm {
 
-constexpr int kTeamThreads = 256;  // at most; the choice launches fewer for shorter slices
+constexpr int kTeamThreads = 384;  // at most; the choice launches fewer for shorter slices
 constexpr int kTeamBlocks = 3;     // blocks an SM that the registers must leave room for
 
 struct TeamArgs {

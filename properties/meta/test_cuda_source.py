@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -30,13 +30,22 @@ FLAGS = ("-std=c++17", "-O3", "-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra"
 # Seconds; 40 with two idle cores, more where they are shared.
 COMPILE_TIMEOUT = 600
 
-H100 = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True)
-A100 = Limits(sms=108, shared_per_sm=167936, shared_per_block=166912, max_cluster=1, cooperative=True)
-L4 = Limits(sms=58, shared_per_sm=102400, shared_per_block=101376, max_cluster=1, cooperative=True)
-B200 = Limits(sms=148, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True)
-SM120 = Limits(sms=170, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True)
-ALONE = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=1, cooperative=False)
-DEVICES = {"H100": H100, "A100": A100, "L4": L4, "B200": B200, "sm_120": SM120, "without cooperative launches": ALONE}
+H100 = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True, memory=3352)
+H200 = replace(H100, memory=4916)
+A100 = Limits(sms=108, shared_per_sm=167936, shared_per_block=166912, max_cluster=1, cooperative=True, memory=1935)
+L4 = Limits(sms=58, shared_per_sm=102400, shared_per_block=101376, max_cluster=1, cooperative=True, memory=300)
+B200 = Limits(sms=148, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True, memory=7672)
+SM120 = Limits(sms=170, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=1792)
+ALONE = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=1, cooperative=False, memory=0)
+DEVICES = {
+    "H100": H100,
+    "H200": H200,
+    "A100": A100,
+    "L4": L4,
+    "B200": B200,
+    "sm_120": SM120,
+    "without cooperative launches": ALONE,
+}
 
 KINDS = {"fp16": (0, 2), "bf16": (1, 2), "fp32": (2, 4), "fp64": (3, 8)}
 
@@ -209,7 +218,7 @@ extern "C" void choose(int kind, int dims, long long const* sizes, long long con
   l1norm::Call const call{static_cast<l1norm::Kind>(kind), dims, shape, from, to, reinterpret_cast<void const*>(in),
                           reinterpret_cast<void*>(out)};
   l1norm::Layout const at = l1norm::lay_out(call);
-  l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4]});
+  l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]});
   long long const numbers[] = {static_cast<int>(p.regime), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
                                p.unit_bytes, p.shifted, p.across, p.width, p.held, p.slice, p.teams, p.blocks,
                                p.shared, p.workspace, at.rows, at.outer.dims};
@@ -273,7 +282,7 @@ def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
 
         code, size = KINDS[kind]
         at = strides or contiguous(shape)
-        limits = (ctypes.c_int * 5)(*(int(limit) for limit in astuple(device)))
+        limits = (ctypes.c_int * 6)(*(int(limit) for limit in astuple(device)))
         plan = (ctypes.c_longlong * 19)()
         addresses = (ctypes.c_longlong(BASE + offset * size), ctypes.c_longlong(2 * BASE))
         function(code, len(shape), numbers(shape), numbers(at), numbers(out or at), *addresses, limits, plan)
@@ -340,6 +349,38 @@ def test_few_rows_are_spread_over_more_blocks(choose: Choose) -> None:
     assert choose((1, 65535)).team == 16
     assert choose((16, 65535)).team == 16
     assert choose((128, 1024)).blocks == 128
+
+
+def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> None:
+    for columns, team in ((65535, "cluster"), (75648, "cluster"), (75649, "grid"), (262143, "grid")):
+        assert choose((4096, columns), device=H100).regime == "cluster"
+        assert choose((4096, columns), device=H200).regime == team
+    # Not where all rows run at once, nor where such a launch is not to be had.
+    assert choose((49, 131072), device=H200).regime == "cluster"
+    assert choose((50, 131072), device=H200).regime == "grid"
+    assert choose((4096, 262143), device=replace(H200, cooperative=False)).regime == "cluster"
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "slow", "fast"),
+    [
+        (4095, "bf16", 128, 64),
+        (2561, "fp16", 64, 32),
+        (8191, "bf16", 256, 128),
+        (16383, "bf16", 256, 256),
+        (32767, "bf16", 256, 384),
+        (65535, "bf16", 256, 384),
+        (65535, "fp32", 256, 384),
+        (4095, "fp32", 256, 256),
+        (2049, "fp32", 128, 128),
+        (12199, "fp32", 256, 256),
+        (12289, "fp32", 256, 384),
+    ],
+)
+def test_fast_memory_asks_for_other_threads(choose: Choose, columns: int, kind: str, slow: int, fast: int) -> None:
+    assert choose((32768, columns), kind, H100).threads == slow
+    assert choose((32768, columns), kind, H200).threads == fast
+    assert choose((32768, columns), kind, replace(H200, memory=0)).threads == slow
 
 
 ROWS = (1, 3, 16, 131, 4096, 1 << 20)

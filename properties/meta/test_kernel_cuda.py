@@ -24,11 +24,12 @@ pytestmark = [
 
 #: Cards whose choices this one can run, too: nobody asks for more shared memory or larger clusters than it has.
 CARDS = {
-    "no clusters": Limits(108, 167936, 166912, 1, True),
-    "no cooperative launch": Limits(108, 167936, 166912, 1, False),
-    "little shared memory": Limits(58, 102400, 101376, 1, True),
-    "small clusters": Limits(128, 102400, 101376, 8, True),
-    "this one": Limits(132, 233472, 232448, 16, True),
+    "no clusters": Limits(108, 167936, 166912, 1, True, 1935),
+    "no cooperative launch": Limits(108, 167936, 166912, 1, False, 0),
+    "little shared memory": Limits(58, 102400, 101376, 1, True, 300),
+    "small clusters": Limits(128, 102400, 101376, 8, True, 1792),
+    "this one": Limits(132, 233472, 232448, 16, True, 3352),
+    "fast memory": Limits(132, 233472, 232448, 16, True, 4916),
 }
 #: Kernels that a card has no use for, at least in these shapes.
 UNUSED = {
@@ -37,9 +38,11 @@ UNUSED = {
     "little shared memory": {"cluster"},
     "small clusters": {"sweeps"},
     "this one": {"sweeps"},
+    "fast memory": {"sweeps"},
 }
 SHAPES = (
     *((7, 1), (300, 3), (70, 24), (5, 255), (9, 1023), (40, 4097), (200, 4097), (3, 65535), (2, 262147), (3, 849999)),
+    *((60, 131073), (150, 65535)),  # enough long rows for the blocks that stay, and for the most threads
     *((1, 1048577), (1, 9000001), (3, 33, 35), (2, 1000, 33), (4, 5, 8, 9)),
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
@@ -73,7 +76,7 @@ def test_a_launch_that_fails_is_an_error_in_words_and_the_next_call_is_right() -
     x = torch.rand(8, 1048577, device="cuda")
     out = torch.empty_like(x)
     with pytest.raises(RuntimeError, match=r"CUDA error .* while launching the kernel"):
-        l1_norm_limited(x, out, Limits(132, 900000, 900000, 16, True))
+        l1_norm_limited(x, out, Limits(132, 900000, 900000, 16, True, 0))
     l1_norm_cuda(x, out)
     assert right(x, out)
 
