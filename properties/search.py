@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from . import lateness
 from .cases import Case
 from .examination import Examination, Property, run_case
 from .findings import DEADLY, Finding, Kind
@@ -125,7 +126,8 @@ class Search:
             assert case is not None
             findings = self._confirm(case)
             if findings:
-                return self._in_telling_words(case, findings)
+                case, findings = self._in_telling_words(case, findings)
+                return case, lateness.told(self.subject, case, findings)
         return chosen, self._unrepeated(chosen)
 
     @property

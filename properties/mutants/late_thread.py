@@ -3,6 +3,7 @@
 Seen: https://github.com/ScalingIntelligence/KernelBench/pull/82
 Target: any
 Found as: not-written
+In words: written later than the call returns
 """
 
 import threading
