@@ -27,8 +27,19 @@ from .targets import Machine
 
 #: Targets on which this version can judge.
 JUDGED_TARGETS = ("cpu", "cuda")
-#: A candidate without a GPU to run on says so in words like these; it is then not judged, which is no rejection.
-_WANTS_GPU = re.compile(r"cuda|\bgpus?\b|nvcc|nvidia|triton", re.IGNORECASE)
+#: A candidate without a GPU to run on says so in words like these, or in the lines that raise them; it is then not
+#: judged, which is no rejection. The later ones are libraries for GPUs alone, and what triton says without a driver.
+_WANTS_GPU = re.compile(
+    r"cuda|\bgpus?\b|nvcc|nvidia|triton|nvrtc|cupy|cutlass|tilelang|flash_attn|xformers|\d active drivers?",
+    re.IGNORECASE,
+)
+_NEEDS_GPU = "needs a GPU: "
+#: Lines up to the one that raises: an ``if`` or a ``with`` stands there as a rule.
+_LINES_UP_TO = 3
+#: What a file says that launches kernels of its own. Who does not look at the error of a launch returns what its
+#: memory happened to hold.
+_LAUNCHES = re.compile(r"__global__|<<<|triton\.jit|\.cuh?[\"']|\.ptx|\.cubin|nvrtc|cuLaunchKernel")
+_PLACE = re.compile(r"\((?P<file>[^()]+), line (?P<line>\d+)\)")
 
 CONTACT = Property(
     "contact",
@@ -111,18 +122,14 @@ class Session:
         """Probe a subject; records as `examine` gives them."""
         subject = self.subject(seat)
         gone = subject.runner.gone
-        broken = Finding(Kind.NOT_RUN, gone) if gone else subject.probe()
-        misses = ""
-        if broken is not None and self._wants_gpu(subject, broken):
-            broken, misses = Finding(Kind.NOT_RUN, broken.text, broken.details), "needs a GPU: "
-            subject.broken = broken
+        broken = Finding(Kind.NOT_RUN, gone) if gone else self._probe(subject)
         result = Examination(CONTACT, examples=1)
         if subject.runner.taken not in ("", subject.runner.model):
             result.notes[f"judged is its class {subject.runner.taken}: it defines no {subject.runner.model}"] = 1
         if broken is not None:
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:
-                result.outcome, result.reason = "not-examined", f"{misses}{broken.text}"
+                result.outcome, result.reason = "not-examined", broken.text
         elif missing := sorted(self.subject(seat).required & set(FEATURES) & set(subject.unsupported)):
             words = [f"{name} ({subject.unsupported[name]})" for name in missing]
             text = f"does not support what it must: {'; '.join(words)}"
@@ -134,7 +141,7 @@ class Session:
         subject = self.subject(seat)
         if subject.runner.gone:
             result = Examination(prop, "not-examined", reason=subject.runner.gone)
-        elif subject.probe() is not None:
+        elif self._probe(subject) is not None:
             result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
         elif not prop.applies(self.operator):
             result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
@@ -169,9 +176,39 @@ class Session:
             return DirectoryBasedExampleDatabase(folder)
         return None
 
-    def _wants_gpu(self, subject: Subject, broken: Finding) -> bool:
-        """Whether a candidate that does not answer on cpu only misses a GPU that is not there."""
+    def _probe(self, subject: Subject) -> Finding | None:
+        """What keeps a candidate from being judged, or None; what only misses a GPU that is not there is not run."""
+        broken = subject.probe()
         if subject.shipped or subject.target != "cpu" or not self.machine.no_gpu:
-            return False
-        said = " ".join((broken.text, *broken.details))
-        return broken.kind in (Kind.DOES_NOT_BUILD, Kind.UNSUPPORTED) and bool(_WANTS_GPU.search(said))
+            return broken
+        if broken is None and subject.idle and _LAUNCHES.search(_source(subject.path)):
+            text = f"{_NEEDS_GPU}every element of its first result is the same, as if no kernel had run"
+            subject.broken = Finding(Kind.NOT_RUN, text)
+        elif broken is not None and broken.kind is not Kind.NOT_RUN and _wants_gpu(subject.path, broken):
+            subject.broken = Finding(Kind.NOT_RUN, f"{_NEEDS_GPU}{broken.text}", broken.details)
+        return subject.broken
+
+
+def _wants_gpu(path: Path, broken: Finding) -> bool:
+    """Whether a candidate that does not answer on cpu says that it only misses a GPU."""
+    source = _source(path)
+    if broken.kind is Kind.CRASH:
+        return bool(_LAUNCHES.search(source))
+    said = " ".join((broken.text, *broken.details, *_raised_by(broken.text, path.name, source)))
+    return broken.kind in (Kind.DOES_NOT_BUILD, Kind.UNSUPPORTED) and bool(_WANTS_GPU.search(said))
+
+
+def _source(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _raised_by(text: str, name: str, source: str) -> list[str]:
+    """The lines of a file that a finding's words name as where an exception was raised, and a few before."""
+    place = _PLACE.search(text)
+    if place is None or place["file"] != name:
+        return []
+    line = int(place["line"])
+    return source.splitlines()[max(line - _LINES_UP_TO, 0) : line]

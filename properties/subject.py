@@ -74,6 +74,7 @@ class Subject:
         hung: names of properties under which it hung.
         died: names of properties under which it died in any way.
         refusals: by promise, how often in a row it has refused a manner of calling it.
+        idle: whether its first result held the same in every element, of an input that does not; set by `probe`.
     """
 
     path: Path
@@ -89,6 +90,7 @@ class Subject:
     hung: list[str] = field(default_factory=list)
     died: list[str] = field(default_factory=list)
     refusals: Counter[str] = field(default_factory=Counter)
+    idle: bool = False
     _probed: bool = False
     _hung: bool = False
     _elsewhere: dict[str, Subject] = field(default_factory=dict)
@@ -160,6 +162,9 @@ class Subject:
                 return Finding(Kind.DOES_NOT_BUILD, f"its extension does not build: {seen.error}", details)
             text = f"raises {seen.error} on a contiguous float32 matrix, which every candidate must take"
             return Finding(Kind.UNSUPPORTED, text, details)
+        if seen.output is not None:
+            found = inputs.bits(seen.output).flatten()
+            self.idle = bool((found == found[0]).all())
         return None
 
     def _supports(self, name: str, case: Case) -> bool:

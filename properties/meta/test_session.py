@@ -219,6 +219,9 @@ def session(here: Path) -> Callable[..., Session]:
     return make
 
 
+CALLED = "class ModelNew:\n    def __call__(self, x):\n"
+
+
 @pytest.mark.parametrize(
     ("text", "outcome", "words"),
     [
@@ -230,6 +233,18 @@ def session(here: Path) -> Callable[..., Session]:
             "raises in __init__: ValueError: no",
         ),
         ("raise RuntimeError('Found no NVIDIA driver')", "not-examined", "needs a GPU: "),
+        ("raise RuntimeError('0 active drivers ([]). There should only be one.')", "not-examined", "needs a GPU: "),
+        ("import tilelang", "not-examined", "needs a GPU: "),
+        (f"{CALLED}        assert x.is_cuda", "not-examined", "needs a GPU: raises AssertionError: (no message)"),
+        (f"{CALLED}        if not x.is_cuda:\n            raise ValueError('no')", "not-examined", "needs a GPU: "),
+        (f"{CALLED}        if x.dim() < 9:\n            raise ValueError('no')", "failed", "raises ValueError: no"),
+        (
+            f"K = 'k<<<1, 1>>>(x)'\n{CALLED}        return x.new_zeros(x.shape)",
+            "not-examined",
+            "as if no kernel had run",
+        ),
+        (f"K = 'k<<<1, 1>>>(x)'\n{CALLED}        __import__('os').abort()", "not-examined", "needs a GPU: SIGABRT"),
+        (f"{CALLED}        __import__('os').abort()", "failed", "SIGABRT"),
     ],
 )
 def test_contact_says_why_a_candidate_cannot_be_judged(
