@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci import page, test
+from ci.exits import Stop
 from ci.fakes import CHECKOUT
 from ci.gate_options import gate_parser
 from ci.options import Parser, verify_parser
@@ -25,6 +26,9 @@ COMMANDS: dict[str, Parser] = {
     "test": test.test_parser(),
     "page": page.parser(),
 }
+# A call of a command, in whatever folder it is, and the signs of the shell that end one.
+CALLED = re.compile(r"(?:[\w./-]+/)?ci/[a-z]+\b(?![./])")
+SIGNS = set("();<>|&")
 # A pull request of a fork brings its own code: no job on a runner of ours takes it unasked.
 OWN_ONLY = "github.event.pull_request.head.repo.full_name == github.repository"
 # Minutes. Longer than the longest night, and shorter than GitHub's own limit of a hosted job.
@@ -74,9 +78,16 @@ def job_problems(document: Node, job: Node) -> Iterator[str]:
 
 
 def calls(texts: list[str]) -> list[list[str]]:
-    """Every call of a command of ours, in words."""
-    lines = [line.strip() for text in texts for line in text.splitlines()]
-    return [shlex.split(line) for line in lines if re.match(r"(kernelproof/)?ci/\w+( |$)", line)]
+    """Every call of a command of ours, in words, wherever it stands in a line."""
+    found = []
+    for line in (line for text in texts for line in text.replace("\\\n", " ").splitlines() if CALLED.search(line)):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words = list(lexer)
+        for start in (at for at, word in enumerate(words) if CALLED.fullmatch(word)):
+            end = next((at for at in range(start, len(words)) if set(words[at]) <= SIGNS), len(words))
+            found.append(words[start:end])
+    return found
 
 
 def command_problems(words: list[str]) -> Iterator[str]:
@@ -85,9 +96,12 @@ def command_problems(words: list[str]) -> Iterator[str]:
     if command not in COMMANDS or not (CHECKOUT / "ci" / command).is_file():
         yield f"command: there is no {words[0]}"
         return
-    known = COMMANDS[command]._option_string_actions
-    given = [word.partition("=")[0] for word in words[1:] if word.startswith("-")]
-    yield from (f"command: {words[0]} has no option {name}" for name in given if name not in known)
+    try:
+        _, unknown = COMMANDS[command].parse_known_args(words[1:])
+    except Stop as stop:
+        yield f"command: {words[0]}: {stop.line}"
+        return
+    yield from (f"command: {words[0]} takes no {word}" for word in unknown)
     wanted = [word.partition("=")[2] for word in words if word.startswith("--only=")]
     yield from (f"command: ci/test has no step {name}" for name in wanted if name not in test.STEPS)
 
@@ -133,11 +147,18 @@ def test_what_each_workflow_is_for_stands_in_it() -> None:
         ("command", "cpu", "ci/verify --rep", "ci/verfy --rep"),
         ("command", "cpu", "--report-json=", "--report="),
         ("command", "nightly", "--only=mutants", "--only=mutant"),
+        ("command", "gpu", "--base=merge-base", "--bass=merge-base"),
+        ("command", "gpu", "ci/gate --base", "timeout 600 ci/gate --numprocesses=2 --base"),
+        ("command", "gpu", r"ci/gate --base=merge-base", r"true \&\& ci/gate \\\n            --target=tpu"),
+        ("command", "gpu", "--base=merge-base", "--base=merge-base --against=kernel.py"),
+        ("command", "gpu", "--base=merge-base", "merge-base"),
+        ("command", "guard-my-kernel", "--base=merge-base", "--minimum=3%"),
         ("reports", "gpu", r"name: Report\n        if: [^\n]*\n", "name: Report\n"),
     ],
 )
 def test_every_rule_can_be_broken(rule: str, name: str, old: str, new: str, tmp_path: Path) -> None:
-    text = (CHECKOUT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    (path,) = (each for each in FILES if each.stem == name)
+    text = path.read_text(encoding="utf-8")
     broken, count = re.subn(old, new, text, count=1)
     assert count == 1
     path = tmp_path / "broken.yml"
