@@ -183,7 +183,7 @@ class Session:
             return broken
         if broken is None and subject.idle and _LAUNCHES.search(_source(subject.path)):
             text = f"{_NEEDS_GPU}every element of its first result is the same, as if no kernel had run"
-            subject.broken = Finding(Kind.NOT_RUN, text)
+            subject.broken, subject.supported = Finding(Kind.NOT_RUN, text), frozenset()
         elif broken is not None and broken.kind is not Kind.NOT_RUN and _wants_gpu(subject.path, broken):
             subject.broken = Finding(Kind.NOT_RUN, f"{_NEEDS_GPU}{broken.text}", broken.details)
         return subject.broken
