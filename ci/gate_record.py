@@ -32,7 +32,7 @@ EXIT_CODES: Final[Mapping[str, int]] = {
 # Why a case has no figures that count: one word of these for programs, `Case.text` for people. "" where it has.
 MISSING, RENAMED, SKIPPED, DESELECTED, DISABLED = "missing", "renamed", "skipped", "deselected", "disabled"
 NO_BASELINE, NO_GPU, ANOTHER_GPU, NO_MEMORY, INVALID = "no-baseline", "no-gpu", "another-gpu", "no-memory", "invalid"
-FAILED = "failed"
+FAILED, BUSY = "failed", "busy"
 REASONS: Final[Mapping[str, str]] = {
     MISSING: "it is in the list of expected cases and no test measures it",
     RENAMED: "the case that was expected under this name has another one now",
@@ -43,6 +43,7 @@ REASONS: Final[Mapping[str, str]] = {
     NO_GPU: "this machine has no usable GPU",
     ANOTHER_GPU: "the baseline is of another GPU",
     NO_MEMORY: "memory does not suffice",
+    BUSY: "another gate measures there and does not end",
     INVALID: "a timed result is wrong, or a time cannot be true",
     FAILED: "a contestant does not load, raises or dies",
 }

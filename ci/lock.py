@@ -19,20 +19,21 @@ POLL = 0.2
 
 
 @contextmanager
-def held(path: Path, wait: float, say: Callable[[str], None]) -> Iterator[int]:
+def held(path: Path, wait: float, say: Callable[[str], None], what: str = "the set-up") -> Iterator[int]:
     """Hold the lock at `path`; yields its descriptor, to be passed on to children (`pass_fds`).
 
     Args:
         path: The lock file; its folder exists. It stays behind, empty of meaning, when the lock is free.
         wait: Seconds to wait for another holder.
         say: Told once, in a line, that and for whom we wait.
+        what: What a holder is doing, in words.
 
     Raises:
         Stop: The lock was not free in time, or the file system knows no locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _acquire(descriptor, path, wait, say)
+        _acquire(descriptor, path, wait, say, what)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield descriptor
@@ -40,7 +41,7 @@ def held(path: Path, wait: float, say: Callable[[str], None]) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, path: Path, wait: float, say: Callable[[str], None]) -> None:
+def _acquire(descriptor: int, path: Path, wait: float, say: Callable[[str], None], what: str) -> None:
     end = time.monotonic() + wait
     told = False
     while True:
@@ -60,9 +61,9 @@ def _acquire(descriptor: int, path: Path, wait: float, say: Callable[[str], None
         if time.monotonic() > end:
             raise Stop(
                 UNAVAILABLE,
-                f"{path} has been held by process {holder} for over {wait:.0f} s; end that process, then try again",
+                f"{what} of process {holder} has not ended for {wait:.0f} s ({path}); end that process, then try again",
             )
         if not told:
-            say(f"waiting for the set-up of process {holder} ({path})")
+            say(f"waiting for {what} of process {holder} ({path})")
             told = True
         time.sleep(POLL)

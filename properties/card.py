@@ -30,6 +30,11 @@ def bus(device: int = 0) -> Bus:
     return Bus(clock * 1e3 * 2 * width / 8, _attribute(device, _L2_BYTES))
 
 
+def identity(device: int = 0) -> str:
+    """A name that the card has in every process and in no other place: its UUID, as nvidia-smi shows it."""
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+
+
 def clocks(device: int = 0) -> dict[str, int]:
     """Clocks of this moment and the highest ones, in MHz; empty where nvidia-ml-py or the driver does not tell."""
     try:
@@ -40,8 +45,7 @@ def clocks(device: int = 0) -> dict[str, int]:
     with contextlib.suppress(pynvml.NVMLError, AttributeError):
         pynvml.nvmlInit()
         try:
-            uuid = torch.cuda.get_device_properties(device).uuid
-            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+            handle = pynvml.nvmlDeviceGetHandleByUUID(identity(device))
             for name, kind in (("sm", pynvml.NVML_CLOCK_SM), ("memory", pynvml.NVML_CLOCK_MEM)):
                 found[f"{name}_mhz"] = int(pynvml.nvmlDeviceGetClockInfo(handle, kind))
                 found[f"{name}_max_mhz"] = int(pynvml.nvmlDeviceGetMaxClockInfo(handle, kind))
@@ -59,8 +63,7 @@ def throttled(device: int = 0) -> set[str]:
     with contextlib.suppress(pynvml.NVMLError, AttributeError):
         pynvml.nvmlInit()
         try:
-            uuid = torch.cuda.get_device_properties(device).uuid
-            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+            handle = pynvml.nvmlDeviceGetHandleByUUID(identity(device))
             # The call's name changed with driver 535; the bits did not.
             ask = getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
             return reasons(int((ask or pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)))

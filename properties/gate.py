@@ -5,6 +5,7 @@ Every expected case ends as something: measured, or not measured with its reason
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -16,10 +17,12 @@ from pathlib import Path
 
 import torch
 
-from ci import gate_cases, gate_record
+from ci import gate_cases, gate_record, lock
+from ci.exits import Stop
 from ci.gate_cases import CasesError, unmeasured
 from ci.gate_record import (
     ANOTHER_GPU,
+    BUSY,
     FASTER,
     INTERLEAVED,
     MISSING,
@@ -46,6 +49,8 @@ from .options import ROOT
 from .process import Nursery
 from .targets import Machine
 
+#: Seconds to wait for another gate on the same card: three times what one may take there.
+LONGEST_WAIT = 900.0
 #: Files of a kernel package that decide what runs.
 _SOURCES = {".py", ".cpp", ".cc", ".c", ".cu", ".cuh", ".h", ".hpp"}
 
@@ -64,6 +69,7 @@ class Gate:
         storage: folder of stored runs.
         disabled: why measuring is switched off; "" where it is not.
         tell: told in a few words what is being done.
+        say: told in a line what somebody should know now, terminal or not: who is waited for.
         internal_errors: what went wrong in the gate itself.
     """
 
@@ -76,6 +82,7 @@ class Gate:
     storage: Path
     disabled: str = ""
     tell: Tell = lambda _: None
+    say: Tell = lambda _: None
     internal_errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -95,6 +102,9 @@ class Gate:
         self._throttled: set[str] = set()
         self._nursery: Nursery | None = None
         self._lineup: Lineup | None = None
+        self._alone = contextlib.ExitStack()
+        self._is_alone = False
+        self._busy = ""
         self._stored, self._no_stored, self._stored_reason = self._read_stored()
         self.notes += [
             f"{name} is not on the list of expected cases ({self.options.cases}): add it"
@@ -109,7 +119,7 @@ class Gate:
 
     def measure(self, name: str) -> Case:
         """One case, measured or with the reason why not; remembered for the record."""
-        found = self._unmeasurable(name) or self._duel(name)
+        found = self._unmeasurable(name) or self._crowded(name) or self._duel(name)
         self.outcomes[name] = found
         return found
 
@@ -165,6 +175,13 @@ class Gate:
         if self._nursery is not None:
             self._nursery.close()
         self._lineup = self._nursery = None
+        self._alone.close()
+        self._is_alone = False
+
+    @property
+    def lock_file(self) -> Path:
+        """Held while anything is measured: one for each card, and one for the CPU."""
+        return self.cache / "locks" / f"gate-{card.identity() if self.target == 'cuda' else 'cpu'}.lock"
 
     def lineup(self) -> Lineup:
         """The contestants; started when first asked for."""
@@ -176,6 +193,19 @@ class Gate:
                 L1_NORM, self.candidate, device, self.limits, self._nursery, self.cache, (), base=against
             )
         return self._lineup
+
+    def _crowded(self, name: str) -> Case | None:
+        """Wait until no other gate measures here, and keep others out until `close`; or say why that is not so."""
+        if not self._is_alone and not self._busy:
+            path = self.lock_file
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                what = f"the gate on {self.machine.gpu if self.target == 'cuda' else 'the CPU'}"
+                self._alone.enter_context(lock.held(path, LONGEST_WAIT, self.say, what))
+                self._is_alone = True
+            except Stop as stop:
+                self._busy = stop.line
+        return unmeasured(name, self._line(name), BUSY, self._busy) if self._busy else None
 
     def _duel(self, name: str) -> Case:
         stored = self._stored.get(name, ())

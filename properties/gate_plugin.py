@@ -149,6 +149,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if made is not None and reporter is not None:
         bar = session.config.stash[_BAR] = Bar(reporter._tw._file, len(made.names))
+        made.say = lambda line: reporter.write_line(f"kernelproof: {line}")
         made.tell = lambda doing: bar.show(doing, len(made.outcomes))
 
 

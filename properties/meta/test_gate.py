@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -16,7 +17,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ci import gate_cases, gate_record, test_gate_base
+from ci import gate_cases, gate_record, lock, test_gate_base
+from ci.exits import Stop
 from ci.gate_base import Repository
 from ci.gate_record import Case, Record
 from kernels.folder import cache_folder
@@ -243,6 +245,49 @@ def test_without_a_gpu_nothing_is_measured_unless_the_cpu_is_asked_for(make_gate
     found = measured(make_gate(target="cuda", machine=none))
     assert (reasons(found), found.exit_code) == ({"256x8192-float32": "no-gpu"}, 69)
     assert found.cases[0].text == "no CUDA device is visible; --target=cpu measures on the CPU instead"
+
+
+def held(made: Gate) -> contextlib.AbstractContextManager[int]:
+    made.lock_file.parent.mkdir(parents=True, exist_ok=True)
+    return lock.held(made.lock_file, 0, pytest.fail)
+
+
+def test_a_gate_beside_another_on_its_card_is_not_measured_and_says_whom_it_waited_for(
+    make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "LONGEST_WAIT", 0.3)
+    told: list[str] = []
+    made = make_gate(say=told.append)
+    with held(made):
+        found = measured(made)
+    assert (reasons(found), found.exit_code) == ({"256x8192-float32": "busy"}, 69)
+    assert told == [f"waiting for the gate on the CPU of process {os.getpid()} ({made.lock_file})"]
+    assert found.cases[0].text.startswith(f"the gate on the CPU of process {os.getpid()} has not ended for 0 s")
+    with held(made):
+        pass
+
+
+def test_a_gate_keeps_others_out_from_its_first_case_to_its_end(
+    make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate.Gate, "_duel", lambda _, name: Case(name, "same", ratio=gate_record.Estimate(1, 1, 1)))
+    made = make_gate(cases='[cpu]\n"a" = "shape=2x2"\n"b" = "shape=3x3"\n', say=pytest.fail)
+    with held(made):
+        pass
+    for name in made.names:
+        assert made.measure(name).verdict == "same"
+        with pytest.raises(Stop), held(made):
+            pass
+    made._nursery = None  # the other tests', too
+    made.close()
+    with held(made):
+        pass
+
+
+def test_without_a_base_nobody_is_waited_for(make_gate: MakeGate) -> None:
+    made = make_gate(base=None, say=pytest.fail)
+    with held(made):
+        assert reasons(measured(made)) == {"256x8192-float32": "no-baseline"}
 
 
 def test_what_never_ran_was_skipped(make_gate: MakeGate) -> None:
