@@ -7,6 +7,7 @@ A value comes from the command line, else from the environment variable, else fr
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run, read and checked; fields as in `OPTIONS`."""
+    """The options of a run, read and checked; fields as in `OPTIONS`, and files that were left out (`_helpers`)."""
 
     candidates: tuple[Path, ...]
     shipped_only: bool
@@ -127,6 +128,7 @@ class Options:
     isolated: bool
     peers: tuple[str, ...]
     pinned: bool
+    helpers: tuple[Path, ...] = ()
 
 
 def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path, shipped: Path) -> Options:
@@ -147,7 +149,10 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
         return texts[name][-1] if texts[name] else ""
 
     named = [start / Path(text).expanduser() for text in texts["candidate"]]
-    candidates = tuple(path for each in named for path in _candidates(each))
+    files = [path for each in named for path in _candidates(each)]
+    helpers = [path for each in named if each.is_dir() for path in _helpers(_candidates(each))]
+    helpers = [path for path in helpers if files.count(path) == 1 and len(helpers) < len(files)]
+    candidates = tuple(path for path in files if path not in helpers)
     return Options(
         candidates=tuple(dict.fromkeys(candidates)) or (shipped,),
         shipped_only=not candidates,
@@ -173,6 +178,7 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
             )
         ),
         pinned=_choice("--gpu-memory", one("gpu_memory"), ("auto", "pinned")) == "pinned",
+        helpers=tuple(dict.fromkeys(helpers)),
     )
 
 
@@ -210,6 +216,21 @@ def _candidates(path: Path) -> list[Path]:
     if not path.is_file():
         raise UsageError(f"--candidate={path}: no such file or folder")
     return [_named(path)]
+
+
+def _helpers(files: list[Path]) -> list[Path]:
+    """Those files of a folder that another one imports and that never speak of a model: modules, and no candidates."""
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()}
+    return [
+        path
+        for path, text in texts.items()
+        if not re.search(r"\bModel(New)?\b", text)
+        and any(
+            re.search(rf"^\s*(from|import)\s+\.?{re.escape(path.stem)}\b", other, re.MULTILINE)
+            for each, other in texts.items()
+            if each != path
+        )
+    ]
 
 
 def _named(path: Path) -> Path:

@@ -57,6 +57,18 @@ def test_a_candidate_is_a_file_or_a_folder_of_files(here: Path) -> None:
     assert options(here, {"KERNELPROOF_CANDIDATE": "nowhere"}, candidate=["two.py"]).candidates == (both[1],)
 
 
+def test_what_the_candidates_of_a_folder_import_is_none_itself(here: Path) -> None:
+    (here / "one.py").write_text("from helper import f\n", encoding="utf-8")
+    (here / "helper.py").write_text("def f(x): return x\n", encoding="utf-8")
+    chosen = options(here, candidate=["."])
+    assert chosen.candidates == (here / "one.py", here / "two.py")
+    assert seats(chosen, MACHINE)[1][-1] == ("helper.py", "not judged: it defines no ModelNew, and others import it")
+    for named in (["helper.py"], [".", "helper.py"]):
+        assert here / "helper.py" in options(here, candidate=named).candidates
+    (here / "helper.py").write_text("class ModelNew: pass\n", encoding="utf-8")
+    assert here / "helper.py" in options(here, candidate=["."]).candidates
+
+
 def test_every_option_has_an_environment_variable(here: Path) -> None:
     chosen = options(
         here,
