@@ -40,6 +40,7 @@ CATALOGUE: dict[str, Property] = {
         frameworks.AUTOGRAD,
         frameworks.AUTOCAST,
         frameworks.COMPILE,
+        frameworks.SETTING,
         interface.ERRORS,
     )
 }

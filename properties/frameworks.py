@@ -12,6 +12,7 @@ from .manner import Manner
 from .observation import Outcome
 from .protocol import Way
 from .trial import Trial
+from .worker_ways import SETTINGS
 
 
 def differentiated(trial: Trial, case: Case) -> None:
@@ -67,6 +68,14 @@ def compiled(trial: Trial, case: Case) -> None:
     trial.verdict(given, seen, "under torch.compile")
 
 
+def in_settings(trial: Trial, case: Case) -> None:
+    """Whatever the caller has set around a call, the result is that of a plain one."""
+    given = trial.build(case)
+    trial.check(given)
+    for setting in SETTINGS:
+        trial.verdict(given, trial.observe(given, manner=Manner(setting=setting)), setting)
+
+
 #: Recipes that make no row of zeros.
 _NONZERO = ("ones", "signed", "positive", "constant")
 
@@ -106,4 +115,28 @@ COMPILE = Property(
         )
     ),
     promised="compile",
+)
+
+# No drawn cases: a program that looks at its caller's settings does so by type, layout or size at most, and each case
+# is a handful of calls. Some are large enough to be shared out among threads.
+SETTING = Property(
+    "settings",
+    "Inside no_grad and inference_mode, in evaluation, and with few threads or many, the result is the same.",
+    None,
+    in_settings,
+    pinned=tuple(
+        parse(line)
+        for line in (
+            "shape=5x301,seed=29",
+            "shape=4x64,values=exact-mean,seed=29",
+            "shape=3x257,dtype=float16,seed=29",
+            "shape=3x257,dtype=bfloat16,seed=29",
+            "shape=3x257,dtype=float64,seed=29",
+            "shape=7x33,values=tiny,seed=29",
+            "shape=33x40,layout=offset1+order1.0,seed=29",
+            "shape=2x300x65,seed=29",
+            "shape=300x1025,values=row-scales,seed=29",
+            "shape=1x131073,seed=29",
+        )
+    ),
 )

@@ -19,7 +19,7 @@ from .inputs import Input
 from .observation import Observation, Outcome
 from .operators import Fault, Metric, Operator
 from .process import PERTURB
-from .protocol import OutputMeta
+from .protocol import OVERWRITTEN_BYTE, OutputMeta
 
 #: Bytes that fresh and freed memory of a worker is filled with (`process.PERTURB`), so what was never written shows.
 UNWRITTEN_BYTES = (PERTURB ^ 0xFF, PERTURB)
@@ -77,6 +77,8 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
             findings.append(strides)
         else:
             notes.add("strides of the output are not those of empty_like")
+    if seen.meta.inference:
+        notes.add("the result is an inference tensor: outside inference mode nobody can write to it")
     if seen.meta.requires_grad:
         notes.add("the result of an input without requires_grad has requires_grad")
     left = _left(seen.meta)
@@ -103,8 +105,11 @@ def refusal(words: str, case: Case) -> Finding:
 def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
     """The finding for wrong values: the operator's words, then where and what, then the worst elements."""
     kind = fault.kind
-    if kind is not Kind.INACCURATE and _unwritten(output, fault):
+    if kind is not Kind.INACCURATE and _holds(output, fault, UNWRITTEN_BYTES):
         kind = Kind.NOT_WRITTEN
+    if _holds(output, fault, (OVERWRITTEN_BYTE,)):
+        text = "gives out again what it gave to an earlier caller, who has written to it since"
+        return Finding(Kind.ALIASED_OUTPUT, text, tuple(_worst(fault)))
     if kind is Kind.NOT_WRITTEN:
         phrases = [diagnosis.where_in_rows(fault.bad), diagnosis.which_rows(given, fault.bad_rows)]
         text = "; ".join(filter(None, phrases)).replace("wrong", "never written") or "no element is ever written"
@@ -210,16 +215,15 @@ def _strides(given: Input, meta: OutputMeta) -> Finding | None:
     )
 
 
-def _unwritten(output: torch.Tensor, fault: Fault) -> bool:
-    """Whether every wrong element that was looked at holds the bytes of memory that nobody wrote."""
+def _holds(output: torch.Tensor, fault: Fault, filled_with: tuple[int, ...]) -> bool:
+    """Whether every wrong element that was looked at consists of one of these bytes, repeated."""
     rows = output.movedim(1, -1).reshape(-1, output.shape[1])[fault.rows.tolist()].contiguous()
     bits = inputs.bits(rows)[torch.from_numpy(fault.bad)]
     if len(bits) == 0:
         return False
-    fresh, freed = (
-        int.from_bytes(bytes([byte]) * bits.element_size(), "little", signed=True) for byte in UNWRITTEN_BYTES
-    )
-    return bool(((bits == fresh) | (bits == freed)).all())
+    size = bits.element_size()
+    patterns = [int.from_bytes(bytes([byte]) * size, "little", signed=True) for byte in filled_with]
+    return bool(torch.isin(bits, torch.tensor(patterns, dtype=bits.dtype, device=bits.device)).all())
 
 
 def _worst(fault: Fault) -> list[str]:

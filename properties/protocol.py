@@ -19,6 +19,9 @@ Message = dict[str, Any]  # what json gives back: the one place where types end
 
 #: Under this name a worker keeps the result of a second thread.
 BESIDE = "beside"
+#: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
+#: nobody wrote, and a finite number in every format.
+OVERWRITTEN_BYTE = 0x5B
 
 
 class Way(enum.StrEnum):
@@ -78,6 +81,7 @@ class OutputMeta:
         flows: whether the result itself asked for a gradient, before it was replaced by what flows back.
         pending: what a failed launch has left behind for the next operation to raise; "" for nothing.
         negated: whether it is lazily negated.
+        inference: whether it was made in inference mode, though its caller is in none.
         altered: what the caller's tensor object says otherwise behind the call, in words.
         written: whether an operation has written to the caller's tensor, whatever that holds now.
         left: what the call has changed in the process, in words.
@@ -97,6 +101,7 @@ class OutputMeta:
     pending: str = ""
     flows: bool = False
     negated: bool = False
+    inference: bool = False
     altered: tuple[str, ...] = ()
     written: bool = False
     left: tuple[str, ...] = ()

@@ -184,6 +184,7 @@ class Runner:
                 "way": manner.way,
                 "busy": manner.busy,
                 "stand_in": manner.stand_in,
+                "setting": manner.setting,
                 "sealed": manner.sealed,
             }
         seconds = self.limits.first if first else timeout or self.limits.call

@@ -26,7 +26,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
-from .worker_output import describe_output
+from .worker_output import describe_output, write_over
 from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
 
@@ -151,9 +151,11 @@ class Session:
                     result = self._gradient(result, tensor, Place(**request["inflow"]), view)
                 pending = worker_gpu.pending_error(device) if on_gpu else ""
                 meta = describe_output(result, span, worker_gpu.current() if on_gpu else 0, pending)
-                meta = _replace(meta, flows=flows, **changes)
+                meta = _replace(meta, flows=flows, inference=meta.inference and not request["setting"], **changes)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
+                    if request["way"] == Way.PLAIN and not flows:
+                        write_over(result, meta)
                 if on_gpu:
                     _synchronize(device)
         except KeyboardInterrupt:
@@ -167,12 +169,14 @@ class Session:
     def _watched(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> tuple[object, Message]:
         """What the model returns, and what has changed besides: the fields of `OutputMeta` that tell it."""
         before = InputWatch(tensor)
+        # Inside autocast the modes are others than they were; what is left there is compared with what was there.
+        modes = ProcessWatch() if request["autocast"] else self._modes
         result = self._result(request, tensor, beside)
         seen: Message = {"altered": before.changes(), "written": before.written}
         if seen["altered"]:
             self._last = None
-        if request["way"] == Way.PLAIN and beside is None and self._modes is not None:
-            seen["left"] = self._modes.changes()
+        if request["way"] == Way.PLAIN and beside is None and modes is not None:
+            seen["left"] = modes.changes()
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
         return result, seen
@@ -192,6 +196,9 @@ class Session:
             assert self._captured is not None, "capture comes before replay"
             return self._captured.replay()
         given = worker_ways.STAND_INS[request["stand_in"]](tensor) if request["stand_in"] else tensor
+        if request["setting"]:
+            with worker_ways.SETTINGS[request["setting"]](self._model):
+                return self._model(given)
         return self._model(given)
 
     def _collect(self, request: Message) -> Message:

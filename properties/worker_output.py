@@ -1,4 +1,4 @@
-"""What a result looks like from outside, as a worker tells it; nothing of it is computed or copied.
+"""What a result looks like from outside, as a worker tells it, and what its caller may do to it; nothing is computed.
 
 What is asked of torch is bound when this module is imported, which is before any candidate is: one that patches how a
 tensor tells its memory deceives only itself.
@@ -6,10 +6,13 @@ tensor tells its memory deceives only itself.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from .protocol import OutputMeta
+from .protocol import OVERWRITTEN_BYTE, OutputMeta
 from .worker_watch import attribute
+from .worker_ways import BITS
 
 _Tensor = torch.Tensor
 _size = torch.Tensor.size
@@ -18,6 +21,12 @@ _storage = torch.Tensor.untyped_storage
 _address = torch.UntypedStorage.data_ptr
 _nbytes = torch.UntypedStorage.nbytes
 _is_negated = torch.Tensor.is_neg
+_is_inference = torch.Tensor.is_inference
+_view_dtype = torch.Tensor.view
+_detach = torch.Tensor.detach
+_fill = torch.Tensor.fill_
+_size_of_one = torch.Tensor.element_size
+_inference_mode = torch.inference_mode
 _dtype = attribute("dtype")
 _device = attribute("device")
 _layout = attribute("layout")
@@ -61,4 +70,20 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
         current,
         pending,
         negated=_is_negated(result),
+        inference=_is_inference(result),
     )
+
+
+def write_over(result: object, meta: OutputMeta) -> None:
+    """Write to a result as the caller may to whom it was given: who hands it out a second time hands out that.
+
+    Nothing is done to what is rejected by itself: what lies in the input's memory, or more than once in its own.
+    """
+    if type(result) is not _Tensor or meta.layout != "strided" or _size_of_one(result) not in BITS:
+        return
+    size = _size_of_one(result)
+    (start, end), (given_start, given_end) = meta.storage, meta.input
+    if end - start < math.prod(meta.shape) * size or (start < given_end and given_start < end):
+        return
+    with _inference_mode():  # the only mode in which every tensor may be written to
+        _fill(_view_dtype(_detach(result), BITS[size]), int.from_bytes(bytes([OVERWRITTEN_BYTE]) * size, "little"))

@@ -8,14 +8,24 @@ counts as part of it; the first look is behind that.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
+import gc
 import inspect
+import math
 import os
+import pickle
+import random
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import torch
+import torch.nn.modules.module as all_modules
 
 _Tensor = torch.Tensor
 
@@ -26,6 +36,7 @@ def attribute(name: str) -> Callable[[torch.Tensor], object]:
     return getter
 
 
+_gradient = attribute("grad")
 #: What a tensor object says of itself, by the words of a report.
 _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
     "shape": _Tensor.size,
@@ -35,11 +46,24 @@ _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
     "requires_grad": attribute("requires_grad"),
     "negative bit": _Tensor.is_neg,
     "memory": _Tensor.data_ptr,
+    "class": type,
+    "attributes": lambda tensor: tuple(sorted(vars(tensor))),
+    "whether it has a gradient": lambda tensor: _gradient(tensor) is not None,
 }
 _version = attribute("_version")
 
 _random_state = torch.get_rng_state
+_random_state_of_python = random.getstate
+_random_state_of_numpy = np.random.get_state
 _equal = torch.equal
+_folder, _handler = os.getcwd, signal.getsignal
+#: Signals that a caller relies upon: to interrupt it, to end it, to time it, and to hear of its children.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
+#: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
+_REPLACED: set[str] = getattr(torch.library, "_impls", set())
+_in_autocast = torch.is_autocast_enabled
+#: Hooks that every module in the process runs, in front of its forward and behind.
+_HOOKS = (all_modules._global_forward_hooks, all_modules._global_forward_pre_hooks)
 #: What later operations depend on, by the words of a report.
 _MODES: dict[str, Callable[[], object]] = {
     "the default dtype": torch.get_default_dtype,
@@ -49,6 +73,18 @@ _MODES: dict[str, Callable[[], object]] = {
     "inference mode": torch.is_inference_mode_enabled,
     "whether algorithms must be deterministic": torch.are_deterministic_algorithms_enabled,
     "the precision of float32 products": torch.get_float32_matmul_precision,
+    "autocast on cpu": lambda: _in_autocast("cpu"),
+    "autocast on cuda": lambda: _in_autocast("cuda"),
+    "whether anomalies are looked for": torch.is_anomaly_enabled,
+    "modes around torch's functions": torch._C._len_torch_function_stack,
+    "modes around torch's operators": torch._C._len_torch_dispatch_stack,
+    "whether oneDNN is used": torch._C._get_mkldnn_enabled,
+    "whether cuDNN is used": torch._C._get_cudnn_enabled,
+    "whether cuDNN looks for the fastest way": torch._C._get_cudnn_benchmark,
+    "hooks on all modules": lambda: len(_HOOKS[0]) + len(_HOOKS[1]),
+    "whether garbage is collected": gc.isenabled,
+    "a function that traces the interpreter": sys.gettrace,
+    "a function that profiles the interpreter": sys.getprofile,
 }
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
@@ -56,6 +92,12 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.Tensor": torch.Tensor,
     "torch.nn.functional": torch.nn.functional,
     "torch.nn.Module": torch.nn.Module,
+    "torch.linalg": torch.linalg,
+    "torch.special": torch.special,
+    "torch.UntypedStorage": torch.UntypedStorage,
+    "builtins": builtins,
+    "math": math,
+    "time": time,
 }
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: Operands of which the processor's rounding and its treatment of subnormals show; no constants that are folded.
@@ -94,21 +136,54 @@ class ProcessWatch:
     def __init__(self) -> None:
         self._modes = dict(_modes())
         self._random = _random_state()
-        self._functions = {name: dict(vars(space)) for name, space in _LIBRARY.items()}
+        self._others = _other_random_states()
+        self._environment = dict(os.environ)
+        self._replaced = set(_REPLACED)
+        self._known = {name: frozenset(vars(space)) for name, space in _LIBRARY.items()}
+        self._functions = {
+            name: {each: value for each, value in vars(space).items() if callable(value)}
+            for name, space in _LIBRARY.items()
+        }
 
     def changes(self) -> tuple[str, ...]:
         """What is otherwise now, in words."""
         now = dict(_modes())
-        found = [f"{name}: {self._modes[name]} -> {now[name]}" for name in now if now[name] != self._modes[name]]
+        found = [
+            f"{name}: {self._modes.get(name, 'unknown')} -> {now[name]}"
+            for name in now
+            if now[name] != self._modes.get(name)
+        ]
         if not _equal(self._random, _random_state()):
             found.append("the state of the random numbers")
+        others = _other_random_states()
+        found += [f"the state of {name}'s random numbers" for name in others if others[name] != self._others[name]]
+        # What is set for the first time is a library's that was just loaded; what is changed was the caller's.
+        lost = [name for name, value in self._environment.items() if os.environ.get(name) != value]
+        found += [f"the environment variable {name}" for name in lost]
+        if len(_REPLACED) != len(self._replaced):
+            found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
         for name, space in _LIBRARY.items():
-            present, known = vars(space), self._functions[name]
-            changed = [each for each in known if callable(known[each]) and present.get(each) is not known[each]]
-            if isinstance(space, type):  # what is put before something that it inherits
-                changed += [each for each in present if each not in known and hasattr(space.__base__, each)]
+            present = vars(space)
+            changed = [each for each, function in self._functions[name].items() if present.get(each) is not function]
+            if isinstance(space, type) and len(present) != len(self._known[name]):
+                # What is put before something that it inherits.
+                changed += [each for each in present.keys() - self._known[name] if hasattr(space.__base__, each)]
             found += [f"{name}.{each}" for each in changed if not _from_torch(present.get(each))]
         return tuple(found)
+
+
+def _other_random_states() -> dict[str, object]:
+    """The states of the random numbers that are not torch's; equal where nobody drew or seeded."""
+    return {"Python": _random_state_of_python(), "numpy": pickle.dumps(_random_state_of_numpy())}
+
+
+def _computes(name: str) -> bool:
+    """Whether a replaced operator is one of torch's own, on a device that computes: "aten/abs/CPU".
+
+    torch's compiler adds its own for tensors that hold nothing ("Meta") when it is first used.
+    """
+    space, *_, key = name.split("/")
+    return space == "aten" and key in ("CPU", "CUDA", "AutogradCPU", "AutogradCUDA", "Autograd")
 
 
 def _from_torch(function: object) -> bool:
@@ -117,9 +192,18 @@ def _from_torch(function: object) -> bool:
     return str(getattr(code, "co_filename", "")).startswith(_TORCH)
 
 
+def _named(handler: object) -> str:
+    """What is done at a signal, in a word that is the same for the same function."""
+    return getattr(handler, "name", "") or getattr(handler, "__qualname__", "") or str(handler)
+
+
 def _modes() -> Iterator[tuple[str, str]]:
     for name, mode in _MODES.items():
         yield name, str(mode())
     up, down = _ONE + _BELOW_ITS_ROUNDOFF != _ONE, -_ONE - _BELOW_ITS_ROUNDOFF != -_ONE
     yield "rounding", _ROUNDINGS.get((up, down), "to zero")
+    with contextlib.suppress(OSError):  # a folder may be gone; then nothing is said of it
+        yield "the working folder", _folder()
+    for each in _SIGNALS:
+        yield f"what {each.name} does", _named(_handler(each))
     yield "subnormal numbers", "kept" if _SMALLEST_NORMAL / 2 else "flushed to zero"

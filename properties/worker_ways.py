@@ -1,4 +1,4 @@
-"""How a worker calls a model otherwise than plainly: from two threads, in a CUDA graph, compiled, with a stand-in.
+"""How a worker calls a model otherwise than plainly: from two threads, in a CUDA graph, compiled, in other settings.
 
 Like the worker itself this holds no expected value, and what it needs of torch is bound when it is imported, which is
 before any candidate is. Whatever the model raises goes through.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -35,11 +35,16 @@ _synchronize = torch.cuda.synchronize
 _CudaGraph = torch.cuda.CUDAGraph
 _compile = torch.compile
 _no_grad = torch.no_grad
+_inference_mode = torch.inference_mode
+_Module = torch.nn.Module
+_set_training = torch.nn.Module.train
+_get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _Barrier = threading.Barrier
 _BrokenBarrier = threading.BrokenBarrierError
 _Thread = threading.Thread
 _get_interval, _set_interval = sys.getswitchinterval, sys.setswitchinterval
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+#: Integers of a size in bytes.
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 Model = Callable[..., object]
 
@@ -51,6 +56,41 @@ STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
     "ndarray": lambda x: x.cpu().numpy(),
     "sparse": lambda x: x.to_sparse(),
     "csr": lambda x: x.to_sparse_csr(),
+}
+
+
+@contextlib.contextmanager
+def _in_evaluation(model: Model) -> Iterator[None]:
+    """The model is told that it is not trained now, as `torch.nn.Module.eval` does."""
+    if not isinstance(model, _Module):
+        yield
+        return
+    before = model.training
+    _set_training(model, False)
+    try:
+        yield
+    finally:
+        _set_training(model, before)
+
+
+@contextlib.contextmanager
+def _with_threads(count: int) -> Iterator[None]:
+    """For as long as this lasts, torch shares its work among so many threads."""
+    before = _get_threads()
+    _set_threads(count)
+    try:
+        yield
+    finally:
+        _set_threads(before)
+
+
+#: What a caller may have set around a call, by the words of a report.
+SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]] = {
+    "inside torch.no_grad": lambda _: _no_grad(),
+    "inside torch.inference_mode": lambda _: _inference_mode(),
+    "in evaluation (model.eval())": _in_evaluation,
+    "with one thread": lambda _: _with_threads(1),
+    "with seven threads": lambda _: _with_threads(7),
 }
 
 
@@ -116,7 +156,7 @@ def _alike(left: object, right: object) -> bool:
         right.layout,
     ):
         return False
-    whole = _BITS.get(left.element_size())
+    whole = BITS.get(left.element_size())
     return whole is not None and _equal(_view_dtype(left.detach(), whole), _view_dtype(right.detach(), whole))
 
 
@@ -144,7 +184,7 @@ class Captured:
     def replay(self) -> object:
         """The result after a replay; what it held before is overwritten with the byte of fresh memory."""
         if isinstance(self._result, _Tensor) and self._result.layout is torch.strided:
-            whole = _BITS.get(self._result.element_size())
+            whole = BITS.get(self._result.element_size())
             if whole is not None:
                 byte = FRESH_BYTE.to_bytes(1, "little")
                 with _no_grad():

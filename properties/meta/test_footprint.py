@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from .. import inputs
 from ..cases import parse
 from ..examination import Property, run_case
 from ..findings import Kind
 from ..footprint import LEAK, READ_ONLY
-from ..histories import HISTORY
+from ..frameworks import SETTING
+from ..histories import HISTORY, REPEATED
 from ..observation import Outcome
+from ..protocol import OVERWRITTEN_BYTE
 from .conftest import RIGHT, MakeRunner, MakeSubject
 
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))
@@ -23,6 +26,12 @@ GIVEN = inputs.build(parse("shape=3x5,seed=1"))
         ("x.t_(); return x.t().clone()", ("shape [3, 5] -> [5, 3]", "strides [5, 1] -> [1, 5]")),
         ("x.requires_grad_(); return x.detach().clone()", ("requires_grad False -> True",)),
         ("return x.clone()", ()),
+        (
+            "x.__class__ = torch.nn.Parameter; return x.detach().clone()",
+            ("class <class 'torch.Tensor'> -> <class 'torch.nn.parameter.Parameter'>",),
+        ),
+        ("x.kept = 1; return x.clone()", ("attributes [] -> ['kept']",)),
+        ("x.grad = x.clone(); return x.clone()", ("whether it has a gradient False -> True",)),
     ],
 )
 def test_what_becomes_of_the_callers_tensor_is_told(
@@ -45,6 +54,19 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         # torch's own wrapping, as its compiler does it when it is first used, is not the candidate's doing.
         ("torch.manual_seed = torch.compiler.disable(torch.manual_seed); return x.clone()", ()),
         ("with torch.no_grad(): return x.clone()", ()),
+        ("import random; random.random(); return x.clone()", ("the state of Python's random numbers",)),
+        ("import numpy; numpy.random.rand(); return x.clone()", ("the state of numpy's random numbers",)),
+        ("import os; os.environ['PATH'] = ''; return x.clone()", ("the environment variable PATH",)),
+        ("import os; os.environ['NEW_OF_A_LIBRARY'] = ''; return x.clone()", ()),
+        ("import gc; gc.disable(); return x.clone()", ("whether garbage is collected: True -> False",)),
+        (
+            "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); return x.clone()",
+            ("what SIGINT does: default_int_handler -> SIG_IGN",),
+        ),
+        ("torch.set_autocast_enabled('cpu', True); return x.clone()", ("autocast on cpu: False -> True",)),
+        ("with torch.autocast('cpu'): return x.clone()", ()),
+        ("import math; math.prod = sum; return x.clone()", ("math.prod",)),
+        ("torch.linalg.norm = sum; return x.clone()", ("torch.linalg.norm",)),
     ],
 )
 def test_what_is_left_in_the_process_is_told_at_every_call(
@@ -115,3 +137,40 @@ def test_a_property_fails_for_its_reason_and_no_other(
     assert subject.probe() is None
     found = [finding.kind for finding in run_case(subject, prop, parse(line)).findings]
     assert found == ([] if kind is None else [kind])
+
+
+def test_a_result_may_be_written_to_by_its_caller(make_runner: MakeRunner) -> None:
+    head = "LAST = []"
+    again = "LAST.append(x.clone()); return LAST[0]"
+    runner = make_runner(again, head=head)
+    first, second = runner.observe(GIVEN).output, runner.observe(GIVEN).output
+    assert first is not None
+    assert second is not None
+    assert torch.equal(first, GIVEN.logical)
+    assert set(second.view(torch.uint8).unique().tolist()) == {OVERWRITTEN_BYTE}
+
+
+@pytest.mark.parametrize("forward", ["return x", "return x[:1].clone().expand(3, 5)"])
+def test_what_is_rejected_by_itself_is_not_written_to(forward: str, make_runner: MakeRunner) -> None:
+    seen = make_runner(forward).observe(GIVEN)
+    assert (seen.outcome, seen.damage) == (Outcome.RETURNED, None)
+
+
+def test_what_is_given_out_twice_is_called_that(make_subject: MakeSubject) -> None:
+    body = f"if not LAST:\n    LAST.append((lambda x: x / x.abs().mean(1, keepdim=True))(x))\nreturn LAST[0]\n{RIGHT}"
+    subject = make_subject(body, head="LAST = []")
+    assert subject.probe() is None
+    (found,) = run_case(subject, REPEATED, parse("shape=2x33,seed=3")).findings
+    assert found.kind is Kind.ALIASED_OUTPUT
+    assert found.text.startswith("gives out again")
+
+
+@pytest.mark.parametrize(("decorator", "noted"), [("@torch.inference_mode()", True), ("@torch.no_grad()", False)])
+def test_a_result_of_inference_mode_is_told(decorator: str, noted: bool, make_subject: MakeSubject) -> None:
+    head = f"{decorator}\ndef work(x): return x / x.abs().mean(1, keepdim=True)"
+    subject = make_subject("return work(x)", head=head)
+    assert subject.probe() is None
+    for prop in (HISTORY, SETTING):
+        trial = run_case(subject, prop, parse("shape=4x33,seed=3"))
+        assert not trial.findings
+        assert any("inference tensor" in note for note in trial.notes) is noted

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from .. import concurrency, engine, frameworks, worker, worker_ways
+from .. import concurrency, contract, engine, frameworks, worker, worker_ways
 from ..cases import parse
 from ..examination import Examination, Property, run_case
 from ..findings import Kind
@@ -100,6 +100,27 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
     assert subject.probe() is None
     (found,) = run_case(subject, frameworks.COMPILE, parse("shape=3x33,seed=1")).findings
     assert found.text.startswith("under torch.compile: ")
+
+
+# ---- Settings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked"),
+    [
+        ("inside torch.no_grad", "not torch.is_grad_enabled()"),
+        ("inside torch.inference_mode", "torch.is_inference_mode_enabled()"),
+        ("in evaluation (model.eval())", "not self.training"),
+        ("with one thread", "torch.get_num_threads() == 1"),
+        ("with seven threads", "torch.get_num_threads() == 7"),
+    ],
+)
+def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, make_subject: MakeSubject) -> None:
+    subject = make_subject(f"x = x + 1 if {asked} else x\n{RIGHT}", head="torch.set_num_threads(2)")
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith(f"{setting}: ")
+    assert not run_case(subject, contract.SHAPES, parse("shape=3x33,seed=1")).findings, "it is over with the call"
 
 
 # ---- Stand-ins ------------------------------------------------------------------------------------------------------
