@@ -38,7 +38,7 @@ PROFILES = {
     for profile in (
         Profile("kp-quick", examples=25, long_examples=6, longest=1 << 20, shrink_seconds=10, deaths=12),
         Profile("kp-default", examples=100, long_examples=100, longest=1 << 21, shrink_seconds=15, deaths=12),
-        Profile("kp-nightly", examples=2000, long_examples=200, longest=1 << 24, shrink_seconds=120, deaths=40),
+        Profile("kp-nightly", examples=2000, long_examples=2000, longest=1 << 24, shrink_seconds=120, deaths=40),
     )
 }
 DEFAULT = "kp-default"
