@@ -19,6 +19,7 @@ from ..findings import Finding, Kind
 from ..l1_norm import L1_NORM
 from ..operators import Metric
 from ..options import Options, UsageError, read
+from ..process import Nursery
 from ..records import Gathered, Record
 from ..session import CONTACT, Session, seats
 from ..subject import Subject
@@ -260,10 +261,11 @@ CALLED = "class ModelNew:\n    def __call__(self, x):\n"
     ],
 )
 def test_contact_says_why_a_candidate_cannot_be_judged(
-    text: str, outcome: str, words: str, here: Path, session: Callable[..., Session]
+    text: str, outcome: str, words: str, here: Path, nursery: Nursery
 ) -> None:
     (here / "one.py").write_text(text + "\n", encoding="utf-8")
-    run = session(candidate=["one.py"])
+    chosen = options(here, cache_dir=str(here / "cache"), candidate=["one.py"])
+    run = Session(chosen, MACHINE, 1, nursery=nursery)
     (seat,), _ = seats(run.options, MACHINE)
     who, what = run.contact(seat)
     assert what["outcome"] == outcome
@@ -271,7 +273,7 @@ def test_contact_says_why_a_candidate_cannot_be_judged(
     assert (who["broken"] is not None, who["supported"]) == (True, [])
     later = run.examine(seat, contract.SHAPES)[1]
     assert (later["outcome"], later["examples"]) == ("not-examined", 0)
-    run.close()
+    run.leave(seat)
 
 
 def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
