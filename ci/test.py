@@ -26,8 +26,8 @@ OWN_TESTS = "not correctness and not benchmark and not mutants and not slow"
 
 DESCRIPTION = """\
 Runs every test of the quick profile, the linter and the type checker, in the environment of ci/verify with the
-tools of the dev group added. Two more steps run only when they are named: --only=mutants is the kill matrix,
---only=benchmark stores a run."""
+tools of the dev group added. Three more steps run only when they are named: --only=mutants is the kill matrix,
+--only=benchmark stores a run, --only=sanitizers watches our kernels with compute-sanitizer, on a GPU."""
 
 EPILOG = """\
 exit codes: 0 all green; 1 a step failed; 64 called wrongly; 69 nothing ran, or no environment; 70 internal error"""
@@ -201,6 +201,11 @@ def benchmark(made: environment.Environment, manner: Manner) -> Result:
     return counted_tests(made, replace(manner, workers=None), "benchmark", "benchmark.xml", "--benchmark-save=ci")
 
 
+def sanitizers(made: environment.Environment, manner: Manner) -> Result:
+    """Our kernels under racecheck, synccheck and initcheck; one at a time, since each wants the card for itself."""
+    return counted_tests(made, replace(manner, workers=None), "sanitizer", "sanitizers.xml")
+
+
 def counted_tests(made: environment.Environment, manner: Manner, markers: str, name: str, *arguments: str) -> Result:
     """The tests with these markers; their JUnit report, of this name, is what counts them."""
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
@@ -268,9 +273,10 @@ STEPS: dict[str, Callable[[environment.Environment, Manner], Result]] = {
     "correctness": correctness,
     "mutants": mutants,
     "benchmark": benchmark,
+    "sanitizers": sanitizers,
 }
 # Steps that only --only runs.
-ON_REQUEST = ("mutants", "benchmark")
+ON_REQUEST = ("mutants", "benchmark", "sanitizers")
 
 
 def exit_code(results: dict[str, Result]) -> int:

@@ -123,7 +123,7 @@ def test_what_each_workflow_is_for_stands_in_it() -> None:
     for path in FILES:
         texts = [step["run"] for job in read(path)["jobs"].values() for step in job["steps"] if "run" in step]
         words[path.stem] = {word for call in calls(texts) for word in call}
-    assert {"--require-gpu", "--profile=kp-nightly", "--only=mutants"} <= words["nightly"]
+    assert {"--require-gpu", "--profile=kp-nightly", "--only=mutants", "--only=sanitizers"} <= words["nightly"]
     assert {"ci/verify", "--require-gpu", "ci/gate", "--base=merge-base"} <= words["gpu"]
     assert {"--only=lint", "--only=tests", "ci/verify"} <= words["cpu"]
     assert {"kernelproof/ci/gate", "--candidate=mine/$KERNEL", "--base=merge-base"} <= words["guard-my-kernel"]

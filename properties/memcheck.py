@@ -45,10 +45,10 @@ _SHOWN = 8
 
 def fenced(trial: Trial, case: Case) -> None:
     """The case and its relatives, under memcheck; the first of them that is not clean is named."""
-    tool = _tool()
+    program = tool()
     subject = trial.subject
     lines = [str(each) for each in relatives(case) if features(each) <= subject.supported]
-    report = _run(tool, subject, lines)
+    report = _run(program, subject, lines)
     raised = list[str]()
     for part in re.split(rf"^{re.escape(CASE_MARK)}", report, flags=re.MULTILINE)[1:]:
         where, _, said = part.partition("\n")
@@ -75,7 +75,12 @@ def relatives(case: Case) -> list[Case]:
     return list(dict.fromkeys(found))
 
 
-def _tool() -> str:
+def tool() -> str:
+    """Where compute-sanitizer is.
+
+    Raises:
+        NotRunError: there is none.
+    """
     found = shutil.which("compute-sanitizer") or (str(_USUAL_PLACE) if _USUAL_PLACE.is_file() else "")
     if not found:
         raise NotRunError("needs compute-sanitizer, which comes with the CUDA toolkit")

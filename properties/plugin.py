@@ -31,7 +31,7 @@ _RUN = pytest.StashKey["Run"]()
 _KEY = "kernelproof"
 _INTERNAL = "kernelproof-internal-error"
 #: Markers that are left out unless ``-m`` names them.
-_ON_REQUEST = ("benchmark", "gate", "slow", "mutants")
+_ON_REQUEST = ("benchmark", "gate", "slow", "mutants", "sanitizer")
 
 
 class Run:

@@ -1,0 +1,63 @@
+"""Call every kernel of ours on something small, for a tool that watches the process.
+
+    python -m properties.meta.under_sanitizer
+
+Each case is announced before its calls, as `properties.sanitized` does it. The limits of a small device are forced, so
+that every kernel has a small case of its own on any card that it can run on: racecheck takes minutes for a large one.
+Nothing is judged here, but a case that another kernel computes than the table says ends the program.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import torch
+
+from kernels.cuda.op import Limits, l1_norm_limited, regime
+
+from .. import inputs
+from ..cases import Case
+from ..layouts import Layout
+from ..sanitized import CASE_MARK
+
+#: Four multiprocessors with little shared memory: what they hold together is 400 KB.
+SMALL = Limits(sms=4, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=300)
+#: With room for several clusters side by side; without clusters.
+WIDER, ALONE = replace(SMALL, sms=32), replace(SMALL, max_cluster=1)
+#: The kernel, the limits that choose it, and a case: odd lengths, so that edges are there.
+CASES = (
+    ("tile", SMALL, Case((70, 24))),
+    ("tile", SMALL, Case((33, 101), "bfloat16")),
+    ("group", SMALL, Case((9, 1023))),
+    ("group", SMALL, Case((9, 300), "float64")),
+    ("block", SMALL, Case((9, 4097))),
+    ("block", SMALL, Case((9, 4099), "float16")),
+    ("cluster", WIDER, Case((8, 60001))),
+    ("grid", ALONE, Case((1, 150001))),
+    ("grid", SMALL, Case((1, 300001))),
+    ("sweeps", SMALL, Case((1, 1000001))),
+    ("columns", SMALL, Case((40, 65), layout=Layout(order=(1, 0)))),
+    ("columns", SMALL, Case((3, 33, 35))),
+    ("strided", SMALL, Case((6, 100, 2))),
+)
+
+
+def call_all() -> None:
+    """Announce and call, twice each: the second call finds what the first has left."""
+    for expected, limits, case in CASES:
+        given = inputs.build(case)
+        x = given.storage.cuda().as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+        y = torch.empty_like(x)
+        found = regime(x, y, limits)
+        if found != expected:
+            sys.exit(f"{case}: the kernel is {found}, expected {expected}")
+        sys.stdout.write(f"\n{CASE_MARK}{case}\n")
+        sys.stdout.flush()
+        for _ in range(2):
+            l1_norm_limited(x, y, limits)
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    call_all()
