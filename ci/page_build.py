@@ -29,7 +29,7 @@ TONES = {
 SHOWN_RUNS = 8
 # Lines of a table of the kill matrix that are shown unasked: its counts, not its mutants.
 SHOWN_LINES = 8
-# Findings that are shown in full; a kernel that is wrong everywhere has one a property.
+# Findings that are shown in full, each once; a kernel that is wrong in many ways has many.
 SHOWN_FINDINGS = 12
 
 
@@ -156,18 +156,24 @@ def _failed(target: Target) -> list[Property]:
 
 
 def _findings(judged: Iterable[tuple[Candidate, Target]]) -> list[Block]:
-    """Every property that failed: what was found, and the command that shows it again."""
-    found = [(candidate, target, each) for candidate, target in judged for each in _failed(target)]
-    shown = [each.findings[0].replay for _, _, each in found[:SHOWN_FINDINGS]]
-    blocks: list[Block] = [Text(_where_to_replay(shown))] if any(map(_replayable, shown)) else []
-    for candidate, target, each in found[:SHOWN_FINDINGS]:
-        first = each.findings[0]
-        who = f"{candidate.name} on {target.name}, {each.name}"
-        blocks.append(Text(f"{who}: {first.kind}: {first.text}", verdict("failed")))
-        if _replayable(first.replay):
-            blocks.append(Code(shlex.join(["ci/verify", *first.replay])))
-    if len(found) > SHOWN_FINDINGS:
-        blocks.append(Text(f"{len(found) - SHOWN_FINDINGS} more properties failed; the tables below name them."))
+    """What was found, each finding once, however many properties came upon it; and how to see it again."""
+    found: dict[tuple[str, str, str], list[Property]] = {}
+    for candidate, target in judged:
+        for each in _failed(target):
+            first = each.findings[0]
+            key = (f"{candidate.name} on {target.name}", first.kind, first.text)
+            found.setdefault(key, []).append(each)
+    shown = list(found.items())[:SHOWN_FINDINGS]
+    replays = [properties[0].findings[0].replay for _, properties in shown]
+    blocks: list[Block] = [Text(_where_to_replay(replays))] if any(map(_replayable, replays)) else []
+    for ((who, kind, text), properties), replay in zip(shown, replays, strict=True):
+        others = len(properties) - 1
+        more = "" if not others else f" and {others} more {'property' if others == 1 else 'properties'}"
+        blocks.append(Text(f"{who}, {properties[0].name}{more}: {kind}: {text}", verdict("failed")))
+        if _replayable(replay):
+            blocks.append(Code(shlex.join(["ci/verify", *replay])))
+    if len(found) > len(shown):
+        blocks.append(Text(f"{len(found) - len(shown)} more findings; the tables below name them."))
     return blocks
 
 

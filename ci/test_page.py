@@ -122,6 +122,17 @@ def test_a_page_names_no_folder_of_the_machine_that_made_it_and_says_where_its_c
             assert not any(each in text for each in (str(files.folder), str(fakes.CHECKOUT), "/home/somebody"))
 
 
+def test_a_finding_of_several_properties_is_shown_once(files: Files) -> None:
+    first = {"name": "one", "outcome": "failed", "examples": 1, "worst": {}, "findings": [fakes.finding("it is 8 x")]}
+    other = {**first, "name": "three", "findings": [fakes.finding("it is 9 x")]}
+    failed = [first, {**first, "name": "two"}, other]
+    document = fakes.report(fakes.candidate(cpu=fakes.target("rejected", properties=failed)), failed=3)
+    _, summary = files.make(f"--verify={files.put('v.json', document)}")
+    assert "k on cpu, one and 1 more property: wrong-value: it is 8 x" in summary
+    assert "k on cpu, three: wrong-value: it is 9 x" in summary
+    assert summary.count("ci/verify '--candidate") == 2
+
+
 def test_a_page_without_commands_does_not_speak_of_them(files: Files) -> None:
     tags, _ = files.make(f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}")
     assert "root of a checkout" not in tags.text
