@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -27,7 +28,10 @@ _REPEATS = 3
 
 
 def history(trial: Trial, case: Case) -> None:
-    """Two inputs at one address; the first result is looked at only after several calls on the second."""
+    """Two inputs at one address; the first result is looked at only after several calls on the second.
+
+    In the end, inputs that are the first but for an element or two.
+    """
     first = trial.build(case)
     second = trial.build(Case(case.shape, case.dtype, case.layout, case.values, case.seed + 1))
     runner = trial.subject.runner
@@ -47,6 +51,33 @@ def history(trial: Trial, case: Case) -> None:
     _look_again(trial, "early", first, second)
     runner.forget()
     trial.check(first)
+    for nearly in _nearly(trial, case, first):
+        seen = trial.observe(nearly)
+        try:
+            trial.verdict(nearly, seen)
+        except StopError:
+            _explain_stale(trial, first, seen.output)
+            raise
+
+
+def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
+    """The input with two elements of a row in the middle exchanged, and with one of them four times as large.
+
+    Who tells inputs apart by their sums, their corners or a sample takes them for the input.
+    """
+    if case.layout.expand or case.rows * case.columns == 0:
+        return
+    rows = given.logical.movedim(1, -1)
+    row = tuple(size // 2 for size in rows.shape[:-1])
+    left, right = (*row, case.columns // 3), (*row, 2 * case.columns // 3)
+    for change in ("exchanged", "larger"):
+        logical = given.logical.clone()
+        view = logical.movedim(1, -1)
+        if change == "exchanged":
+            view[left], view[right] = rows[right], rows[left]
+        else:
+            view[left] = 4 * rows[left]
+        yield trial.place(case, logical)
 
 
 def sequence(trial: Trial, case: Case) -> None:
@@ -137,7 +168,8 @@ def _look_again(trial: Trial, name: str, given: Input, later: Input | None) -> N
         return
     trial.check(given)
     text = "an earlier result is no longer right after a later call"
-    if later is not None and _is_result_of(trial, later, kept.output):
+    written_over = said.findings[0].kind is Kind.ALIASED_OUTPUT  # as every later result is, once it was copied out
+    if written_over or (later is not None and _is_result_of(trial, later, kept.output)):
         text = "an earlier result holds that of a later call: both lie in the same memory"
     trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
 
