@@ -25,7 +25,8 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "compute-sanitizer"
-    script.write_text('#!/bin/sh\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"\n', encoding="utf-8")
+    skips = 'while [ "${1#--}" != "$1" ]; do shift; done'
+    script.write_text(f'#!/bin/sh\n{skips}\nUNDER_A_TOOL=1 exec "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
@@ -51,7 +52,7 @@ def test_what_a_candidate_prints_hides_no_case(end: str, make_subject: MakeSubje
 @pytest.mark.usefixtures("tool")
 def test_one_that_ends_before_the_last_case_was_not_watched(make_subject: MakeSubject) -> None:
     # Only where nobody else is watching: a worker would see the end, too.
-    seen = examined(make_subject, f"import os, sys\nif 'properties.worker' not in sys.modules: os._exit(0)\n{RIGHT}")
+    seen = examined(make_subject, f"import os\nif 'UNDER_A_TOOL' in os.environ: os._exit(0)\n{RIGHT}")
     assert (seen.outcome, seen.findings) == ("not-examined", ())
     assert "compute-sanitizer did not get to the end" in seen.reason
 
@@ -60,8 +61,8 @@ def test_one_that_ends_before_the_last_case_was_not_watched(make_subject: MakeSu
 def test_what_it_leaves_running_is_ended(make_subject: MakeSubject, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     leave = f"""
-import os, sys, time
-if 'properties.worker' not in sys.modules and not os.path.exists({str(note)!r}):
+import os, time
+if 'UNDER_A_TOOL' in os.environ and not os.path.exists({str(note)!r}):
     child = os.fork()
     if child == 0:
         time.sleep(60)
@@ -85,7 +86,7 @@ def test_without_the_tool_nothing_is_examined(make_subject: MakeSubject, monkeyp
 
 @pytest.mark.usefixtures("tool")
 def test_one_that_raises_wherever_it_is_watched_was_not_watched(make_subject: MakeSubject) -> None:
-    body = f"import sys\nif 'properties.worker' not in sys.modules: raise ValueError('not here')\n{RIGHT}"
+    body = f"import os\nif 'UNDER_A_TOOL' in os.environ: raise ValueError('not here')\n{RIGHT}"
     seen = examined(make_subject, body)
     assert (seen.outcome, seen.findings) == ("not-examined", ())
     assert seen.reason == "every call raises where compute-sanitizer watches: ValueError: not here"
@@ -95,5 +96,5 @@ def test_one_that_raises_wherever_it_is_watched_was_not_watched(make_subject: Ma
 def test_one_that_prints_without_end_is_stopped(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memcheck, "_MOST_OUTPUT", 1 << 16)
     monkeypatch.setattr(memcheck, "_LOOK_AGAIN", 0.1)
-    body = f"import sys\nwhile 'properties.worker' not in sys.modules: print('x' * 1000, flush=True)\n{RIGHT}"
+    body = f"import os\nwhile 'UNDER_A_TOOL' in os.environ: print('x' * 1000, flush=True)\n{RIGHT}"
     assert "print more than" in examined(make_subject, body).reason
