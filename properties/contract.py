@@ -78,8 +78,8 @@ MANY_ROWS = Property(
 
 LONG_ROWS = Property(
     "long-rows",
-    "Rows of a million columns and more are right.",
-    lambda domain, profile: strategies.long_rows(domain, profile.longest),
+    "Rows of a million columns and more are right, and so are a million elements in any other shape.",
+    lambda domain, profile: strategies.long_rows(domain, profile.longest) | strategies.large(domain),
     _plain,
     pinned=tuple(
         parse(line)
@@ -88,6 +88,13 @@ LONG_ROWS = Property(
             "shape=1x1048577,values=signed",
             "shape=2x1000003,values=integers",
             "shape=1x4194305,values=one-hot",
+            # Many rows that are long besides, and more of the dimensions behind a row than a grid has places.
+            "shape=1100x4099,seed=30",
+            "shape=1025x1025,layout=order1.0,seed=30",
+            "shape=600x1031,dtype=float16,layout=offset1+pitch3,seed=30",
+            "shape=1x3x65537,seed=30",
+            "shape=65537x3x1,seed=30",
+            "shape=2x8195x33,dtype=bfloat16,seed=30",
         )
     ),
     long=True,
@@ -170,7 +177,7 @@ EXACT_SUMS = Property(
     pinned=tuple(
         parse(f"shape=3x{n},values={recipe},seed=6")
         for n in (1000, 10000, 65535)
-        for recipe in ("integers", "one-full")
+        for recipe in ("integers", "one-full", "grains")
     ),
 )
 
@@ -205,6 +212,9 @@ LAYOUTS = Property(
             "shape=6x1024,layout=offset1,seed=8",
             "shape=6x1024,layout=expand0,seed=8",
             "shape=6x1024,layout=expand1,seed=8",
+            "shape=6x64,layout=expand0+expand1,seed=8",
+            "shape=6x64,layout=expand0+step2,seed=8",
+            "shape=3x33x4,layout=expand0+expand2+offset1,seed=8",
             "shape=2x16x5x7,layout=order0.2.3.1,seed=8",
             # Every start that an element can have between two multiples of 16 bytes.
             *(

@@ -8,6 +8,8 @@ each call.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from . import strategies
 from .cases import Case, parse
 from .examination import Property
@@ -26,6 +28,8 @@ _SPANS = 4
 _SHARE = 0.25
 #: Bytes by which any process may grow: an allocator takes memory by the megabyte.
 _FREE = 4 << 20
+#: Files and threads, for each call looked at, by which it may grow: of one in every second call there is no end.
+_HELD = 0.5
 
 
 def sealed(trial: Trial, case: Case) -> None:
@@ -48,7 +52,7 @@ def growing(trial: Trial, case: Case) -> None:
     trial.check(given)
     runner = trial.subject.runner
     one = given.logical.numel() * given.logical.element_size()
-    sizes = list[int]()
+    sizes, held = list[int](), list[dict[str, int]]()
     for count in (_SETTLING, *(_CALLS,) * _SPANS):
         for _ in range(count):
             seen = trial.observe(given)
@@ -58,9 +62,16 @@ def growing(trial: Trial, case: Case) -> None:
         if now is None:
             raise NotRunError("this system does not tell how much memory a process has")
         sizes.append(now)
-        if len(sizes) > 1 and sizes[-1] - sizes[-2] <= max(_SHARE * _CALLS * one, _FREE):
+        held.append(runner.holdings())
+        spans = list(pairwise(held))
+        more = [name for name in held[-1] if all(now[name] - then[name] > _HELD * _CALLS for then, now in spans)]
+        larger = all(now - then > max(_SHARE * _CALLS * one, _FREE) for then, now in pairwise(sizes))
+        if len(sizes) > 1 and not more and not larger:
             return
     calls, grown = _CALLS * _SPANS, sizes[-1] - sizes[0]
+    for name in more:
+        text = f"the process has {held[-1][name] - held[0][name]} more {name} after {calls} calls"
+        trial.report(Finding(Kind.STATE_LEAK, f"{text}: a system has only so many"))
     text = f"the process grows by {grown / 2**20:.0f} MiB over {calls} calls whose results are let go"
     trial.report(Finding(Kind.STATE_LEAK, f"{text}: {grown / calls / one:.2g} times a result in every call"))
 
@@ -82,7 +93,7 @@ READ_ONLY = Property(
 
 LEAK = Property(
     "leak",
-    "Memory does not grow with the number of calls.",
+    "Memory, open files and threads do not grow with the number of calls.",
     None,
     growing,
     pinned=(parse("shape=128x1024,seed=26"), parse("shape=128x1024,layout=order1.0,seed=26")),

@@ -273,6 +273,15 @@ class WorkerProcess:
                     return int(line.split()[1]) * 1024
         return None
 
+    def holdings(self) -> dict[str, int]:
+        """What else the worker has that a system has only so many of; empty where that is not told, or it has ended."""
+        with contextlib.suppress(OSError):
+            folders = {"open files": "fd", "threads": "task"}
+            return {
+                name: sum(1 for _ in Path(f"/proc/{self._pid}/{folder}").iterdir()) for name, folder in folders.items()
+            }
+        return {}
+
     def kill(self) -> None:
         """End the worker and all that it started."""
         if self._ended:
@@ -327,6 +336,10 @@ class WorkerInside:
     def resident_bytes(self) -> int | None:
         """Not told: the process is not the candidate's alone."""
         return None
+
+    def holdings(self) -> dict[str, int]:
+        """As above."""
+        return {}
 
     def close(self) -> None:
         """Nothing to end."""

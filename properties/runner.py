@@ -245,6 +245,10 @@ class Runner:
         """Memory of the worker's process that is its own, without the slots; None where the system does not say."""
         return None if self._worker is None else self._worker.resident_bytes()
 
+    def holdings(self) -> dict[str, int]:
+        """How many open files and threads the worker has; empty where the system does not say."""
+        return {} if self._worker is None else self._worker.holdings()
+
     def renew(self) -> None:
         """End the present worker, so that the next call meets a fresh one."""
         if self._worker is not None:

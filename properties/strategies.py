@@ -33,7 +33,7 @@ EXTREME = ("tiny", "huge", "near-max")
 #: General values are judged up to this many columns: the bound gamma(n + 1) says too little beyond.
 GENERAL_COLUMNS = 1 << 20
 #: Recipes whose sums are exact in any order at any length.
-EXACT = ("integers", "exact-mean", "one-hot", "one-full")
+EXACT = ("integers", "exact-mean", "one-hot", "one-full", "grains")
 PLANTABLE = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "sub", "-sub", "normal")
 
 
@@ -57,7 +57,13 @@ def seeds() -> SearchStrategy[int]:
 def columns(most: int = ORDINARY) -> SearchStrategy[int]:
     """Row lengths from 1 to ``most``: an edge, a short row, or anything."""
     edges = [size for size in EDGES if size <= most]
-    return st.sampled_from(edges) | st.integers(1, min(most, 300)) | st.integers(1, most)
+    return st.sampled_from(edges) | st.integers(1, min(most, 300)) | st.integers(1, most) | _of_any_size(1, most)
+
+
+def _of_any_size(least: int, most: int) -> SearchStrategy[int]:
+    """Integers of which as many lie between 100 and 200 as between 10000 and 20000."""
+    sizes = range(least.bit_length() - 1, most.bit_length())
+    return st.one_of([st.integers(max(least, 1 << size), min(most, (2 << size) - 1)) for size in sizes])
 
 
 @st.composite
@@ -116,7 +122,9 @@ def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, neg
         order = tuple(draw(st.permutations(range(len(shape))).filter(lambda order: list(order) != sorted(order))))
         return Layout(offset=offset, order=order, pitch=draw(st.just(0) | small), negated=negated)
     if kind == "expand":
-        return Layout(offset=offset, expand=(draw(st.integers(0, len(shape) - 1)),), negated=negated)
+        dims = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))))
+        step = draw(st.integers(1, 3)) if "strided" in domain.supported else 1
+        return Layout(offset=offset, step=step, expand=dims, negated=negated)
     return Layout(negated=negated)
 
 
@@ -177,6 +185,23 @@ def long_rows(draw: st.DrawFn, domain: Domain, most: int) -> Case:
     rows = draw(st.integers(1, max(1, min(3, most // length))))
     recipe = draw(st.sampled_from(EXACT if length > GENERAL_COLUMNS else (*EXACT, "signed", "heavy")))
     return Case((rows, length), dtype, CONTIGUOUS, recipe, draw(seeds()))
+
+
+@st.composite
+def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
+    """Up to ``most`` elements, many of them both along a row and across: what is small in one direction is no work."""
+    dtype = draw(st.sampled_from(domain.dtypes))
+    plain = draw(st.booleans())
+    elements = draw(st.integers(ORDINARY, most if plain else most >> 2))  # gaps take up to twenty times the room
+    length = draw(_of_any_size(8, elements >> 5))
+    rows = elements // length
+    shape: tuple[int, ...] = (rows, length)
+    if "nd" in domain.supported and draw(st.booleans()):
+        outer = draw(_of_any_size(1, rows))
+        shape = (outer, length, rows // outer)
+    layout = CONTIGUOUS if plain else draw(arrangements(domain, shape))
+    recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales")))
+    return Case(shape, dtype, layout, recipe, draw(seeds()))
 
 
 @st.composite

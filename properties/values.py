@@ -246,6 +246,19 @@ def _exact_mean(grid: Grid, _: Format) -> torch.Tensor:
     return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3, 3))
 
 
+def _grains(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Dense rows without a zero, of as many bits as leave their sum exact; by row times 2^-3 to 2^3.
+
+    A program that treats rows with zeros, or with few different values, otherwise than all others is seen here.
+    """
+    most = max(1, min(_EXACT_SUM // max(grid.columns, 1), 1 << (fmt.precision - 1)))
+    magnitude = 1 + _below(grid.noise, most)
+    if grid.columns > _EXACT_SUM:
+        rare = -(-grid.columns // _EXACT_SUM)
+        magnitude = magnitude * (grid.column % rare == 0)
+    return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3, 3))
+
+
 def _one_hot(grid: Grid, _: Format) -> torch.Tensor:
     """One element a row is +-2^-3 to +-2^3, all others are zeros of either sign: the result there is +-n."""
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
@@ -311,6 +324,7 @@ RECIPES: dict[str, Recipe] = {
     "exact-mean": _exact_mean,
     "one-hot": _one_hot,
     "one-full": _one_full,
+    "grains": _grains,
     "outlier": _outlier,
     "constant": _constant,
     "zeros": _zeros,
