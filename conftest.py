@@ -5,4 +5,5 @@ pytest_plugins = [
     "properties.benchmark_plugin",
     "properties.gate_plugin",
     "properties.kill_plugin",
+    "properties.progress_plugin",
 ]
