@@ -1,7 +1,7 @@
 """pytest's side of progress: on a terminal one line says which test runs, how many are done and how long is left.
 
-It stands in the place of pytest's dots for what takes long: ``-m correctness``, ``-m mutants``, ``-m benchmark`` and ``-m
-sanitizer`` (the gate has its own). With ``-v``, and where nobody looks on, all is as ever.
+It stands in the place of pytest's dots for what takes long: ``-m correctness``, ``-m mutants``, ``-m benchmark`` and
+``-m sanitizer`` (the gate has its own). With ``-v``, and where nobody looks on, all is as ever.
 """
 
 from __future__ import annotations
