@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -17,16 +19,25 @@ RIGHT = f"{HEAD}x / x.abs().mean(1, keepdim=True)\n"
 WRONG = f"{HEAD}x / x.abs().sum(1, keepdim=True)\n"
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Start pytest on this checkout from another folder, with nothing of this run in its environment."""
+def command(*arguments: str) -> list[str]:
+    """Pytest on a few tests of this checkout."""
+    found = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
+    found += ["-p", "no:cacheprovider", "-m", "correctness", "--profile=kp-quick", "--target=cpu", *arguments]
+    return [*found, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances"))]
+
+
+def environment() -> dict[str, str]:
+    """Nothing of this run is in it."""
     hidden = ("PYTEST", "KERNELPROOF")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-    command = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
-    command += ["-p", "no:cacheprovider", "-m", "correctness", "--profile=kp-quick", "--target=cpu", *arguments]
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start it from another folder."""
     return subprocess.run(
-        [*command, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances"))],
+        command(*arguments),
         cwd=folder,
-        env=environment,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=120,
@@ -61,6 +72,7 @@ def test_two_candidates_a_report_and_the_same_table_under_xdist(folder: Path) ->
     assert report["run"]["seed"] == 5
     assert report["tests"]["failed"] == 1
     assert report["tests"]["passed"] == 3
+    assert "0/4" not in alone.stdout, "progress is for terminals"
     assert "= columns: the sum was used where the mean belongs" in alone.stdout
     pytest.importorskip("xdist")
     spread = run(folder, *wanted, "-n", "2")
@@ -113,3 +125,21 @@ def test_k_finds_a_property_by_its_name(folder: Path) -> None:
     assert seen.returncode == 0, seen.stdout
     (entry,) = json.loads((folder / "out.json").read_text(encoding="utf-8"))["candidates"]
     assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["scale-by-any"]
+
+
+def test_on_a_terminal_a_line_says_what_runs_and_the_dots_are_gone(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    wide = {**environment(), "TERM": "xterm", "COLUMNS": "120"}
+    started = command("--candidate=right one.py", "-k", "loads or negating")
+    with subprocess.Popen(started, cwd=folder, env=wide, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as ran:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # how a terminal says that nobody is there any more
+            while part := os.read(ours, 1 << 16):
+                seen += part
+        os.close(ours)
+    shown = seen.decode()
+    assert ran.returncode == 0, shown
+    assert "0/2" in shown
+    assert "negating the input negates the result (right one-cpu)" in shown
+    assert "test_contact.py" not in shown
