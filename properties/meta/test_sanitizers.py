@@ -151,6 +151,8 @@ def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> Non
         for _, limits, case in CASES
     ]
     assert found == [name for name, _, _ in CASES]
+    threads = {choose(case.shape, kinds[case.dtype], limits).threads for name, limits, case in CASES if name == "block"}
+    assert {32, 384} < threads, "as fast memory asks for"
     assert {name for name, _, _ in CASES} == {
         "tile",
         "group",

@@ -25,6 +25,8 @@ from ..sanitized import CASE_MARK
 SMALL = Limits(sms=4, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=300)
 #: With room for several clusters side by side; without clusters.
 WIDER, ALONE = replace(SMALL, sms=32), replace(SMALL, max_cluster=1)
+#: With the shared memory of a large chip, and so fast a memory that other numbers of threads are chosen.
+FAST = replace(SMALL, shared_per_sm=233472, shared_per_block=232448, memory=4000)
 #: The kernel, the limits that choose it, and a case: odd lengths, so that edges are there.
 CASES = (
     ("tile", SMALL, Case((70, 24))),
@@ -33,6 +35,8 @@ CASES = (
     ("group", SMALL, Case((9, 300), "float64")),
     ("block", SMALL, Case((9, 4097))),
     ("block", SMALL, Case((9, 4099), "float16")),
+    ("block", FAST, Case((9, 2561), "bfloat16")),
+    ("block", FAST, Case((9, 12501))),
     ("cluster", WIDER, Case((8, 60001))),
     ("grid", ALONE, Case((1, 150001))),
     ("grid", SMALL, Case((1, 300001))),
