@@ -17,7 +17,7 @@ from .inputs import Input
 from .manner import Manner
 from .observation import Outcome
 from .strategies import Domain
-from .trial import StopError, Trial
+from .trial import StopError, Trial, UnsupportedError
 
 #: A candidate may hand out a few buffers in turn: an earlier result must outlive more calls than there are buffers.
 #: A case's turn asks for more calls than these.
@@ -97,11 +97,9 @@ def sequence(trial: Trial, case: Case) -> None:
             now = _changed(now, step, case, trial.subject.domain)
             given = trial.build(now)
             if step is Step.IN_GRAPH and captures:
-                trial.check(given)
-                graphs.capture(trial, given)
                 now = replace(now, seed=now.seed + 1)
                 given, before = trial.build(now), given
-                graphs.replay(trial, before, given)
+                _in_graph(trial, before, given)
                 last = given
                 continue
             name = f"kept at step {place}" if step is Step.KEEP else ""
@@ -144,6 +142,17 @@ def steps(turn: int) -> list[Step]:
         turn, digit = divmod(turn, len(Step))
         found.append(Step(digit))
     return found
+
+
+def _in_graph(trial: Trial, first: Input, then: Input) -> None:
+    """Capture a call on one input, and replay it on another."""
+    trial.check(first)
+    try:
+        graphs.capture(trial, first)
+        graphs.replay(trial, first, then)
+    except (StopError, UnsupportedError):
+        trial.subject.runner.renew()  # as for `graphs.replayed`
+        raise
 
 
 def _changed(now: Case, step: Step, first: Case, domain: Domain) -> Case:
