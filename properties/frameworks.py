@@ -10,9 +10,8 @@ from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
 from .observation import Outcome
-from .protocol import Way
+from .protocol import SETTINGS, Way
 from .trial import Trial
-from .worker_ways import SETTINGS
 
 
 def differentiated(trial: Trial, case: Case) -> None:

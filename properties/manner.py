@@ -26,7 +26,7 @@ class Manner:
             is kept under the name `protocol.BESIDE`.
         busy: on a GPU, whether it has other work on another stream meanwhile.
         stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
-        setting: name of `worker_ways.SETTINGS`: what the caller has set around the call; "" for nothing.
+        setting: one of `protocol.SETTINGS`: what the caller has set around the call; "" for nothing.
         sealed: on a CPU, whether the input's memory can only be read during the call: a write ends the process.
     """
 

@@ -19,6 +19,14 @@ Message = dict[str, Any]  # what json gives back: the one place where types end
 
 #: Under this name a worker keeps the result of a second thread.
 BESIDE = "beside"
+#: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
+SETTINGS = (
+    "inside torch.no_grad",
+    "inside torch.inference_mode",
+    "in evaluation (model.eval())",
+    "with one thread",
+    "with seven threads",
+)
 #: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
 #: nobody wrote, and a finite number in every format.
 OVERWRITTEN_BYTE = 0x5B

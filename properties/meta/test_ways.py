@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from .. import concurrency, contract, engine, frameworks, worker, worker_ways
+from .. import concurrency, contract, engine, frameworks, protocol, worker, worker_ways
 from ..cases import parse
 from ..examination import Examination, Property, run_case
 from ..findings import Kind
@@ -173,3 +173,7 @@ def test_who_refuses_three_times_in_a_row_is_not_asked_again(make_subject: MakeS
         for _ in range(5):
             run_case(subject, concurrency.THREADS, parse("shape=3x33,seed=1"))
         assert subject.refusals["threads"] == refusals
+
+
+def test_a_worker_knows_every_setting_by_its_name() -> None:
+    assert tuple(worker_ways.SETTINGS) == protocol.SETTINGS
