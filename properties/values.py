@@ -247,7 +247,7 @@ def _exact_mean(grid: Grid, _: Format) -> torch.Tensor:
 
 
 def _grains(grid: Grid, fmt: Format) -> torch.Tensor:
-    """Dense rows without a zero, of as many bits as leave their sum exact; by row times 2^-3 to 2^3.
+    """Dense rows of as many bits as leave their sum exact, without a zero where it can be; by row times 2^-3 to 2^3.
 
     A program that treats rows with zeros, or with few different values, otherwise than all others is seen here.
     """
