@@ -7,7 +7,6 @@ A value comes from the command line, else from the environment variable, else fr
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 from kernels.folder import cache_folder as default_cache
 
-from . import catalogue, profiles
+from . import catalogue, profiles, source_text
 from .cases import Case, parse
 from .examination import Property
 from .limits import Limits
@@ -113,7 +112,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run, read and checked; fields as in `OPTIONS`, and files that were left out (`_helpers`)."""
+    """The options of a run, read and checked; fields as in `OPTIONS`, and files that were left out (`helpers`)."""
 
     candidates: tuple[Path, ...]
     shipped_only: bool
@@ -150,7 +149,7 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
 
     named = [start / Path(text).expanduser() for text in texts["candidate"]]
     files = [path for each in named for path in _candidates(each)]
-    helpers = [path for each in named if each.is_dir() for path in _helpers(_candidates(each))]
+    helpers = [path for each in named if each.is_dir() for path in source_text.helpers(_candidates(each))]
     helpers = [path for path in helpers if files.count(path) == 1 and len(helpers) < len(files)]
     candidates = tuple(path for path in files if path not in helpers)
     return Options(
@@ -216,21 +215,6 @@ def _candidates(path: Path) -> list[Path]:
     if not path.is_file():
         raise UsageError(f"--candidate={path}: no such file or folder")
     return [_named(path)]
-
-
-def _helpers(files: list[Path]) -> list[Path]:
-    """Those files of a folder that another one imports and that never speak of a model: modules, and no candidates."""
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()}
-    return [
-        path
-        for path, text in texts.items()
-        if not re.search(r"\bModel(New)?\b", text)
-        and any(
-            re.search(rf"^\s*(from|import)\s+\.?{re.escape(path.stem)}\b", other, re.MULTILINE)
-            for each, other in texts.items()
-            if each != path
-        )
-    ]
 
 
 def _named(path: Path) -> Path:

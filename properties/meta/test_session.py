@@ -70,6 +70,39 @@ def test_what_the_candidates_of_a_folder_import_is_none_itself(here: Path) -> No
     assert here / "helper.py" in options(here, candidate=["."]).candidates
 
 
+HELPER = '"""What the Model of both needs."""\ndef f(x): return x\n'
+
+
+@pytest.mark.parametrize(
+    ("imports", "helper", "left_out"),
+    [
+        ("from . import helper", HELPER, True),
+        ("import os, helper", HELPER, True),
+        ("from .helper import f", HELPER, True),
+        ("import {folder}.helper as h", HELPER, True),
+        ("from {folder} import helper", HELPER, True),
+        ("def g():\n    import helper", HELPER, True),
+        ("import torch.helper", HELPER, False),
+        ("from ..helper import f", HELPER, False),
+        ("'''\nimport helper\n'''", HELPER, False),
+        ("import helper", "def f(:\n", False),
+        ("import helper", "\0", False),
+        ("import helper", "from base import Model as ModelNew\n", False),
+        ("import helper", "from base import *\n", False),
+        ("import helper", "if True:\n    ModelNew = type('M', (), {})\n", False),
+        ("import helper", "def f():\n    Model = 1\n", True),
+    ],
+)
+def test_a_helper_is_imported_by_another_file_and_has_no_model(
+    imports: str, helper: str, left_out: bool, here: Path
+) -> None:
+    (here / "one.py").write_text(f"{imports.format(folder=here.name)}\nclass ModelNew: ...\n", encoding="utf-8")
+    (here / "helper.py").write_text(helper, encoding="utf-8")
+    chosen = options(here, candidate=["."])
+    assert chosen.helpers == ((here / "helper.py",) if left_out else ())
+    assert (here / "helper.py" in chosen.candidates) is not left_out
+
+
 def test_every_option_has_an_environment_variable(here: Path) -> None:
     chosen = options(
         here,
