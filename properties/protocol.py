@@ -82,7 +82,8 @@ class OutputMeta:
     """What a result looks like from outside.
 
     Attributes:
-        type: qualified name of its exact class; the fields below are empty for what is not a tensor.
+        type: qualified name of its exact class; the fields below are empty for what is not exactly a `torch.Tensor`,
+            and for a nested one.
         storage: addresses of its storage's first byte and of the byte behind its last.
         input: the same for the input's storage, so that an overlap can be seen.
         current: number of the GPU that is current after the call; 0 before every call.

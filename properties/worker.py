@@ -26,7 +26,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
-from .worker_output import describe_output, write_over
+from .worker_output import describe_output, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
 
@@ -154,14 +154,14 @@ class Session:
                 meta = _replace(meta, flows=flows, inference=meta.inference and not request["setting"], **changes)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
-                    if request["way"] == Way.PLAIN and not flows:
-                        write_over(result, meta)
                 if on_gpu:
                     _synchronize(device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
             return self._raised(error, device)
+        if request["output"] is not None and request["way"] == Way.PLAIN and not flows:
+            write_over(result, meta)
         if request["keep"]:
             self._kept[request["keep"]] = result
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
@@ -345,7 +345,7 @@ class Session:
         """Copy the values into a slot, if there are as many of the right type as were asked for."""
         if not isinstance(result, _Tensor) or meta.shape != view.shape or meta.dtype != view.dtype:
             return
-        if place.nbytes == 0:
+        if place.nbytes == 0 or not readable(meta, view.place.device):
             return
         target = _as_strided(_view_dtype(self._bytes(place), getattr(torch, view.dtype)), view.shape, _rows(view.shape))
         with _no_grad():

@@ -6,6 +6,7 @@ tensor tells its memory deceives only itself.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import torch
@@ -21,12 +22,15 @@ _storage = torch.Tensor.untyped_storage
 _address = torch.UntypedStorage.data_ptr
 _nbytes = torch.UntypedStorage.nbytes
 _is_negated = torch.Tensor.is_neg
+_is_conjugated = torch.Tensor.is_conj
 _is_inference = torch.Tensor.is_inference
 _view_dtype = torch.Tensor.view
 _detach = torch.Tensor.detach
 _fill = torch.Tensor.fill_
 _size_of_one = torch.Tensor.element_size
 _inference_mode = torch.inference_mode
+_synchronize = torch.cuda.synchronize
+_is_nested = attribute("is_nested")
 _dtype = attribute("dtype")
 _device = attribute("device")
 _layout = attribute("layout")
@@ -44,10 +48,12 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
     """
     cls = type(result)
     name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
-    if cls is _Tensor:
-        name = "torch.Tensor"
-    if not isinstance(result, _Tensor):
+    if cls is not _Tensor:  # a class derived from it answers for itself, or raises; its name says enough
         return OutputMeta(name, current=current, pending=pending)
+    assert isinstance(result, _Tensor)
+    if _is_nested(result):  # it has no shape
+        return OutputMeta("a nested torch.Tensor", current=current, pending=pending)
+    name = "torch.Tensor"
     shape, dtype = tuple(_size(result)), str(_dtype(result)).removeprefix("torch.")
     device, layout = str(_device(result)), _layout(result)
     if layout is not torch.strided:
@@ -74,16 +80,28 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
     )
 
 
+def readable(meta: OutputMeta, device: str) -> bool:
+    """Whether there are values to copy out: a plain tensor on this device; anything else is rejected by what it is."""
+    return (meta.type, meta.layout, meta.device) == ("torch.Tensor", "strided", device)
+
+
 def write_over(result: object, meta: OutputMeta) -> None:
     """Write to a result as the caller may to whom it was given: who hands it out a second time hands out that.
 
-    Nothing is done to what is rejected by itself: what lies in the input's memory, or more than once in its own.
+    Nothing is done to what is rejected by itself (what is no plain tensor, lies in the input's memory, has less memory
+    than elements, or is lazily negated or conjugated), nor where writing fails: that is no fault of the candidate's.
     """
-    if type(result) is not _Tensor or meta.layout != "strided" or _size_of_one(result) not in BITS:
+    if type(result) is not _Tensor or meta.layout != "strided":
         return
-    size = _size_of_one(result)
+    assert isinstance(result, _Tensor)
     (start, end), (given_start, given_end) = meta.storage, meta.input
-    if end - start < math.prod(meta.shape) * size or (start < given_end and given_start < end):
-        return
-    with _inference_mode():  # the only mode in which every tensor may be written to
-        _fill(_view_dtype(_detach(result), BITS[size]), int.from_bytes(bytes([OVERWRITTEN_BYTE]) * size, "little"))
+    with contextlib.suppress(Exception):
+        size = _size_of_one(result)
+        if size not in BITS or _is_negated(result) or _is_conjugated(result):
+            return
+        if end - start < math.prod(meta.shape) * size or (start < given_end and given_start < end):
+            return
+        with _inference_mode():  # the only mode in which every tensor may be written to
+            _fill(_view_dtype(_detach(result), BITS[size]), int.from_bytes(bytes([OVERWRITTEN_BYTE]) * size, "little"))
+        if meta.device.startswith("cuda"):
+            _synchronize(meta.device)  # else its memory may have a new owner, on another stream, before that

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from .. import inputs
+from .. import inputs, judge, worker_output
 from ..cases import parse
 from ..examination import Property, run_case
 from ..findings import Kind
 from ..footprint import LEAK, READ_ONLY
 from ..frameworks import SETTING
 from ..histories import HISTORY, REPEATED
+from ..l1_norm import L1_NORM
 from ..observation import Outcome
 from ..protocol import OVERWRITTEN_BYTE
 from .conftest import RIGHT, MakeRunner, MakeSubject
@@ -154,6 +155,45 @@ def test_a_result_may_be_written_to_by_its_caller(make_runner: MakeRunner) -> No
 def test_what_is_rejected_by_itself_is_not_written_to(forward: str, make_runner: MakeRunner) -> None:
     seen = make_runner(forward).observe(GIVEN)
     assert (seen.outcome, seen.damage) == (Outcome.RETURNED, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("torch._neg_view(-x)", Kind.WRONG_TYPE, "a lazily negated view"),
+        ("x.to('meta')", Kind.WRONG_DEVICE, "a tensor on meta"),
+        ("x.to_sparse()", Kind.WRONG_TYPE, "layout torch.sparse_coo"),
+        ("torch.nested.nested_tensor(list(x))", Kind.WRONG_TYPE, "returns a nested torch.Tensor"),
+        ("torch.Tensor._make_wrapper_subclass(Empty, x.shape)", Kind.WRONG_TYPE, "Empty, expected exactly"),
+    ],
+)
+def test_a_result_that_nobody_can_read_or_write_to_is_no_refusal(
+    body: str, kind: Kind, words: str, make_runner: MakeRunner
+) -> None:
+    head = "class Empty(torch.Tensor):\n    def __torch_dispatch__(self, *_): raise TypeError"
+    seen = make_runner(f"return {body}", head=head).observe(GIVEN)
+    assert seen.outcome is Outcome.RETURNED, seen.error
+    found = judge.judge(GIVEN, seen, L1_NORM).findings[0]
+    assert found.kind is kind
+    assert words in found.text
+
+
+def test_a_negated_input_without_elements_may_be_handed_back(make_runner: MakeRunner) -> None:
+    given = inputs.build(parse("shape=0x8,layout=negated"))
+    seen = make_runner("return x").observe(given)
+    assert seen.outcome is Outcome.RETURNED, seen.error
+    assert not judge.judge(given, seen, L1_NORM).findings
+
+
+def test_where_writing_over_a_result_fails_nobody_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("not supported")
+
+    result = torch.ones(3)
+    meta = worker_output.describe_output(result, (0, 0))
+    monkeypatch.setattr(worker_output, "_fill", fails)
+    worker_output.write_over(result, meta)
+    assert torch.equal(result, torch.ones(3))
 
 
 def test_what_is_given_out_twice_is_called_that(make_subject: MakeSubject) -> None:
