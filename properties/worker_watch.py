@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import gc
 import inspect
 import math
@@ -62,6 +63,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
 _REPLACED: set[str] = getattr(torch.library, "_impls", set())
 _in_autocast = torch.is_autocast_enabled
+#: How float32 is multiplied, by backend; None in a torch that has no such settings.
+_precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_precision_getter", None)
 #: Hooks that every module in the process runs, in front of its forward and behind.
 _HOOKS = (all_modules._global_forward_hooks, all_modules._global_forward_pre_hooks)
 #: What later operations depend on, by the words of a report.
@@ -86,6 +89,9 @@ _MODES: dict[str, Callable[[], object]] = {
     "a function that traces the interpreter": sys.gettrace,
     "a function that profiles the interpreter": sys.getprofile,
 }
+if _precision is not None:
+    _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_precision, "cuda", "matmul")
+    _MODES["the precision of oneDNN's float32 products"] = functools.partial(_precision, "mkldnn", "matmul")
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
     "torch": torch,
@@ -110,12 +116,12 @@ class InputWatch:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor
-        self._facts = {name: fact(tensor) for name, fact in _FACTS.items()}
-        self._version = _version(tensor)
+        self._facts = _facts(tensor)
+        self._version = _told(_version, tensor)
 
     def changes(self) -> tuple[str, ...]:
         """What the caller's tensor says otherwise now, in words."""
-        now = {name: fact(self._tensor) for name, fact in _FACTS.items()}
+        now = _facts(self._tensor)
         return tuple(
             f"{name} {_said(old)} -> {_said(now[name])}" for name, old in self._facts.items() if old != now[name]
         )
@@ -123,7 +129,19 @@ class InputWatch:
     @property
     def written(self) -> bool:
         """Whether an operation has written to the tensor, whatever it holds now."""
-        return _version(self._tensor) != self._version
+        return _told(_version, self._tensor) != self._version
+
+
+def _facts(tensor: torch.Tensor) -> dict[str, object]:
+    return {name: _told(fact, tensor) for name, fact in _FACTS.items()}
+
+
+def _told(asked: Callable[..., object], *of: object) -> object:
+    """What is answered; a word where the question raises, the same one while it raises the same."""
+    try:
+        return asked(*of)
+    except Exception as error:  # noqa: BLE001 - what is asked may be the candidate's by now, and torch refuses some
+        return f"cannot be told ({type(error).__name__})"
 
 
 def _said(fact: object) -> str:
@@ -135,7 +153,7 @@ class ProcessWatch:
 
     def __init__(self) -> None:
         self._modes = dict(_modes())
-        self._random = _random_state()
+        self._random = _told(_random_state)
         self._others = _other_random_states()
         self._environment = dict(os.environ)
         self._replaced = set(_REPLACED)
@@ -153,7 +171,7 @@ class ProcessWatch:
             for name in now
             if now[name] != self._modes.get(name)
         ]
-        if not _equal(self._random, _random_state()):
+        if not _told(_equal, self._random, _told(_random_state)):
             found.append("the state of the random numbers")
         others = _other_random_states()
         found += [f"the state of {name}'s random numbers" for name in others if others[name] != self._others[name]]
@@ -174,7 +192,8 @@ class ProcessWatch:
 
 def _other_random_states() -> dict[str, object]:
     """The states of the random numbers that are not torch's; equal where nobody drew or seeded."""
-    return {"Python": _random_state_of_python(), "numpy": pickle.dumps(_random_state_of_numpy())}
+    numpys = _told(lambda: pickle.dumps(_random_state_of_numpy()))
+    return {"Python": _told(_random_state_of_python), "numpy": numpys}
 
 
 def _computes(name: str) -> bool:
@@ -199,11 +218,11 @@ def _named(handler: object) -> str:
 
 def _modes() -> Iterator[tuple[str, str]]:
     for name, mode in _MODES.items():
-        yield name, str(mode())
+        yield name, str(_told(mode))
     up, down = _ONE + _BELOW_ITS_ROUNDOFF != _ONE, -_ONE - _BELOW_ITS_ROUNDOFF != -_ONE
     yield "rounding", _ROUNDINGS.get((up, down), "to zero")
     with contextlib.suppress(OSError):  # a folder may be gone; then nothing is said of it
         yield "the working folder", _folder()
     for each in _SIGNALS:
-        yield f"what {each.name} does", _named(_handler(each))
+        yield f"what {each.name} does", str(_told(_named, _handler(each)))
     yield "subnormal numbers", "kept" if _SMALLEST_NORMAL / 2 else "flushed to zero"

@@ -90,6 +90,29 @@ def test_what_is_changed_at_import_is_part_of_the_candidate(make_runner: MakeRun
     assert meta.left == ()
 
 
+@pytest.mark.skipif(not hasattr(torch._C, "_get_fp32_precision_getter"), reason="this torch has no such settings")
+@pytest.mark.parametrize(("setting", "name"), [("cuda", "cuBLAS"), ("mkldnn", "oneDNN")])
+def test_the_newer_settings_of_products_are_told_and_do_no_harm(
+    setting: str, name: str, make_runner: MakeRunner
+) -> None:
+    """Once one of them is used, torch refuses to answer in the words of the older setting."""
+    change = f"torch.backends.{setting}.matmul.fp32_precision = 'tf32'"
+    early = make_runner("return x.clone()", head=change).observe(GIVEN)
+    assert early.meta is not None, early.death
+    assert early.meta.left == ()
+    late = make_runner(f"{change}; return x.clone()").observe(GIVEN)
+    assert late.meta is not None, late.error
+    assert any(each.startswith(f"the precision of {name}'s float32 products: ") for each in late.meta.left)
+
+
+def test_an_input_that_tells_nothing_any_more_is_a_changed_one(make_runner: MakeRunner) -> None:
+    head = "HOOK = {'__torch_function__': classmethod(lambda *_: 1 / 0)}"
+    forward = "y = x.clone(); x.__class__ = type('Silent', (torch.Tensor,), HOOK); return y"
+    seen = make_runner(forward, head=head).observe(GIVEN)
+    assert seen.meta is not None, seen.error
+    assert "shape [3, 5] -> cannot be told (ZeroDivisionError)" in seen.meta.altered
+
+
 def test_the_tensor_of_the_same_view_is_the_same_object_with_new_data(make_runner: MakeRunner) -> None:
     runner = make_runner("known = self.__dict__.setdefault('known', x); assert known is x; return x.clone()")
     for seed in (1, 2):
