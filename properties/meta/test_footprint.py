@@ -32,6 +32,7 @@ GIVEN = inputs.build(parse("shape=3x5,seed=1"))
             ("class <class 'torch.Tensor'> -> <class 'torch.nn.parameter.Parameter'>",),
         ),
         ("x.kept = 1; return x.clone()", ("attributes [] -> ['kept']",)),
+        ("import torch._dynamo as d; d.mark_dynamic(x, 0); d.maybe_mark_dynamic(x, 1); return x.clone()", ()),
         ("x.grad = x.clone(); return x.clone()", ("whether it has a gradient False -> True",)),
     ],
 )
