@@ -6,6 +6,7 @@ A case that is expected and that no test measures has a test all the same: it fa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,8 +150,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if made is not None and reporter is not None:
         bar = session.config.stash[_BAR] = Bar(reporter._tw._file, len(made.names))
-        made.say = lambda line: reporter.write_line(f"kernelproof: {line}")
+        made.say = lambda line: _say(reporter, bar, f"kernelproof: {line}")
         made.tell = lambda doing: bar.show(doing, len(made.outcomes))
+
+
+def _say(reporter: TerminalReporter, bar: Bar, line: str) -> None:
+    """Say a line while a test runs, whose output pytest keeps to itself."""
+    if bar.say(line):
+        return
+    capturing = reporter.config.pluginmanager.get_plugin("capturemanager")
+    with capturing.global_and_fixture_disabled() if capturing else contextlib.nullcontext():
+        reporter.ensure_newline()
+        reporter.write_line(line)
+        reporter.flush()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

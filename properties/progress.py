@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from typing import TextIO
 
 from rich.console import Console
@@ -9,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 #: Twice a second is seen as moving, and costs a measurement nothing.
 _REFRESHES = 2
+#: Characters beside what is being done: the bar, the count, two times.
+_BESIDE = 52
 
 
 class Bar:
@@ -23,6 +27,7 @@ class Bar:
         """
         self._progress: Progress | None = None
         if stream is not None and stream.isatty():
+            self._console = Console(file=_past_capturing(stream))
             self._progress = Progress(
                 BarColumn(20),
                 MofNCompleteColumn(),
@@ -30,7 +35,7 @@ class Bar:
                 TextColumn("left"),
                 TimeRemainingColumn(),
                 TextColumn("{task.description}"),
-                console=Console(file=stream),
+                console=self._console,
                 transient=True,
                 refresh_per_second=_REFRESHES,
             )
@@ -40,9 +45,29 @@ class Bar:
         """Say what is being done, and how many are done."""
         if self._progress is not None:
             self._progress.start()
-            self._progress.update(self._task, description=doing, completed=done)
+            room = max(self._console.width - _BESIDE, 10)
+            short = doing if len(doing) <= room else f"{doing[: room - 1]}\N{HORIZONTAL ELLIPSIS}"
+            self._progress.update(self._task, description=short, completed=done)
+
+    def say(self, line: str) -> bool:
+        """Say something that stays, above the line; returns whether there is one to say it above."""
+        if self._progress is None:
+            return False
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        return True
 
     def close(self) -> None:
         """Take it away."""
         if self._progress is not None:
             self._progress.stop()
+
+
+def _past_capturing(stream: TextIO) -> TextIO:
+    """The terminal itself: pytest turns the stream's descriptor elsewhere while a test runs.
+
+    To be called while it does not.
+    """
+    try:
+        return os.fdopen(os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="replace")
+    except io.UnsupportedOperation:
+        return stream
