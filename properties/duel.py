@@ -104,7 +104,7 @@ class Duel:
     def _decide(self, blank: Case, given: TimedInput) -> Case:
         said: list[str] = []
         batches: list[Batch] = []
-        verdict = None
+        verdict, over = None, ""
         while verdict is None:
             number = len(batches)
             batches.append(self._batch(number, given))
@@ -115,8 +115,8 @@ class Duel:
             verdict = verdicts.decide(said, self.rule)
             # The next batch takes twice as long as this one.
             if verdict is None and self._spent + 2 * self._seconds(batches[-1]) > _CASE_SECONDS:
-                verdict = UNDECIDED
-        told = "" if verdict != UNDECIDED else f"its batches said: {', '.join(said)}"
+                verdict, over = UNDECIDED, f"; another one would take it beyond {_CASE_SECONDS:.0f} s"
+        told = "" if verdict != UNDECIDED else f"its batches said: {', '.join(said)}{over}"
         return self._case(blank, verdict, told, batches, batches[-verdicts.deciding(said) :])
 
     def _case(self, blank: Case, verdict: str, told: str, batches: list[Batch], last: list[Batch]) -> Case:
