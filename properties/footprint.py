@@ -14,6 +14,7 @@ from . import strategies
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
+from .histories import look_again
 from .manner import Manner
 from .observation import Outcome
 from .trial import NotRunError, Trial
@@ -46,11 +47,17 @@ def sealed(trial: Trial, case: Case) -> None:
 
 
 def growing(trial: Trial, case: Case) -> None:
-    """Many calls of one kind in a fresh process, and its memory before and after: an old one has room from before."""
+    """Many calls of one kind in a fresh process, and its memory before and after: an old one has room from before.
+
+    Whoever has grown for a while and does not go on may hand out what it keeps: an early result is looked at then.
+    """
     given = trial.build(case)
     trial.subject.renew()
     trial.check(given)
     runner = trial.subject.runner
+    first = trial.observe(given, keep="early")
+    if first.outcome is not Outcome.RETURNED:
+        trial.verdict(given, first)
     one = given.logical.numel() * given.logical.element_size()
     sizes, held = list[int](), list[dict[str, int]]()
     for count in (_SETTLING, *(_CALLS,) * _SPANS):
@@ -67,6 +74,8 @@ def growing(trial: Trial, case: Case) -> None:
         more = [name for name in held[-1] if all(now[name] - then[name] > _HELD * _CALLS for then, now in spans)]
         larger = all(now - then > max(_SHARE * _CALLS * one, _FREE) for then, now in pairwise(sizes))
         if len(sizes) > 1 and not more and not larger:
+            look_again(trial, "early", given, None)
+            runner.forget()
             return
     calls, grown = _CALLS * _SPANS, sizes[-1] - sizes[0]
     for name in more:

@@ -2,7 +2,7 @@
 
 Seen: output pools that outlast a harness's number of calls
 Target: cpu
-Found as: state-leak
+Found as: aliased-output
 Killed by: leak
 Smallest case: 131072 elements (a leak of less is lost among what an allocator rounds)
 """
