@@ -439,12 +439,15 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("real", [True, False])
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal(real)
     bar = Bar(stream, 33)
     bar.show("65536x4095-float32: building and warming up the base", 12)
+    assert bar.say("waiting for another") is real
     bar.close()
     assert ("12/33" in stream.getvalue()) is real
-    assert ("building and warming up the base" in stream.getvalue()) is real
+    assert ("65536x4095-float32: building and warming up the…" in stream.getvalue()) is real, "cut off, not wrapped"
+    assert ("waiting for another" in stream.getvalue()) is real
     assert real or not stream.getvalue()
 
 
