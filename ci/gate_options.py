@@ -33,12 +33,12 @@ verdict of a case:
                   ratios is beyond the minimum effect, and beyond what the copy differs from itself, and its confidence
                   interval lies above (below) 1; the interval is as sure as the number of cases asks for
   same            the interval lies within the minimum effect
-  undecided       neither, after all batches that are allowed
+  undecided       neither, after all batches that are allowed, or that fit into the time of a case
   not-measured    with a reason: missing, renamed, skipped, deselected, disabled, no-baseline, no-gpu, another-gpu,
                   no-memory, invalid (a wrong result, or a time that cannot be true), failed, busy (see below)
 The worst case is the gate's verdict: slower, then not-measured, then undecided.
 
-Two gates at once on one card would falsify each other: the second waits for the first, and says so; after 15 minutes
+Two gates at once on one card (or on one CPU) would falsify each other: the second waits for the first, and says so; after 15 minutes
 its cases are not measured (busy). They know of each other by the cache folder.
 
 Each option can be given by an environment variable instead: KERNELPROOF_GATE_ and its name in capitals, with _ for -,
@@ -48,7 +48,8 @@ exit codes:
   0   no case is slower, all were measured and decided
   1   a case is slower
   64  the command was called wrongly; -k matches no case
-  69  not measured: no GPU, no baseline, a baseline of another GPU, an expected case that is missing or not measured
+  69  not measured: no GPU, no baseline, a baseline of another GPU, an expected case that is missing or not measured;
+      with -k always, unless a case is slower or nothing matches: a part is no gate
   70  an internal error, or no record
   75  undecided: the machine is too restless; try again
 """
