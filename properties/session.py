@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
-from . import engine, records
+from . import engine, records, source_text
 from .cases import FEATURES
 from .examination import Examination, Property
 from .findings import Finding, Kind
@@ -27,19 +27,22 @@ from .targets import Machine
 
 #: Targets on which this version can judge.
 JUDGED_TARGETS = ("cpu", "cuda")
-#: A candidate without a GPU to run on says so in words like these, or in the lines that raise them; it is then not
-#: judged, which is no rejection. The later ones are libraries for GPUs alone, and what triton says without a driver.
+#: A candidate without a GPU to run on says so in words like these, or in the statement that raises them; it is then
+#: not judged, which is no rejection. The later ones are libraries for GPUs alone, and what triton says without driver.
 _WANTS_GPU = re.compile(
     r"cuda|\bgpus?\b|nvcc|nvidia|triton|nvrtc|cupy|cutlass|tilelang|flash_attn|xformers|\d active drivers?",
     re.IGNORECASE,
 )
 _NEEDS_GPU = "needs a GPU: "
-#: Lines up to the one that raises: an ``if`` or a ``with`` stands there as a rule.
-_LINES_UP_TO = 3
-#: What a file says that launches kernels of its own. Who does not look at the error of a launch returns what its
-#: memory happened to hold.
-_LAUNCHES = re.compile(r"__global__|<<<|triton\.jit|\.cuh?[\"']|\.ptx|\.cubin|nvrtc|cuLaunchKernel")
+#: What the code of a file says that launches compiled kernels of its own. Who does not look at the error of a launch
+#: returns what its memory happened to hold, or ends the process. Triton looks, and raises.
+_LAUNCHES_COMPILED = re.compile(r"__global__|<<<|\.cuh?[\"']|\.ptx|\.cubin|nvrtc|cuLaunchKernel")
+_LAUNCHES = re.compile(rf"{_LAUNCHES_COMPILED.pattern}|triton\.jit")
 _PLACE = re.compile(r"\((?P<file>[^()]+), line (?P<line>\d+)\)")
+#: The folders of a path, behind an option of a compiler or not: ``/usr/local/cuda`` is the name of a place.
+_FOLDERS = re.compile(r"(?:(?<!\w)|(?<=-[IL]))\.{0,2}/(?:[^\s/'\"]+/)*")
+#: How a finding begins that is the death of a process while it loads: its details are all that was written there.
+_DIED_LOADING = "the process that loads it ended: "
 
 CONTACT = Property(
     "contact",
@@ -182,7 +185,7 @@ class Session:
         broken = subject.probe()
         if subject.shipped or subject.target != "cpu" or not self.machine.no_gpu:
             return broken
-        if broken is None and subject.idle and _LAUNCHES.search(_source(subject.path)):
+        if broken is None and subject.idle and _LAUNCHES.search(source_text.code(subject.path)):
             text = f"{_NEEDS_GPU}every element of its first result is the same, as if no kernel had run"
             subject.broken, subject.supported = Finding(Kind.NOT_RUN, text), frozenset()
         elif broken is not None and broken.kind is not Kind.NOT_RUN and _wants_gpu(subject.path, broken):
@@ -192,24 +195,13 @@ class Session:
 
 def _wants_gpu(path: Path, broken: Finding) -> bool:
     """Whether a candidate that does not answer on cpu says that it only misses a GPU."""
-    source = _source(path)
     if broken.kind is Kind.CRASH:
-        return bool(_LAUNCHES.search(source))
-    said = " ".join((broken.text, *broken.details, *_raised_by(broken.text, path.name, source)))
-    return broken.kind in (Kind.DOES_NOT_BUILD, Kind.UNSUPPORTED) and bool(_WANTS_GPU.search(said))
-
-
-def _source(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _raised_by(text: str, name: str, source: str) -> list[str]:
-    """The lines of a file that a finding's words name as where an exception was raised, and a few before."""
-    place = _PLACE.search(text)
-    if place is None or place["file"] != name:
-        return []
-    line = int(place["line"])
-    return source.splitlines()[max(line - _LINES_UP_TO, 0) : line]
+        return bool(_LAUNCHES_COMPILED.search(source_text.code(path)))
+    if broken.kind not in (Kind.DOES_NOT_BUILD, Kind.UNSUPPORTED):
+        return False
+    details = () if broken.text.startswith(_DIED_LOADING) else broken.details
+    said = _FOLDERS.sub("", " ".join((broken.text, *details)).replace(path.name, ""))
+    place = _PLACE.search(broken.text)
+    if place is not None and place["file"] == path.name:
+        said += " " + source_text.words_of(path, int(place["line"]))
+    return bool(_WANTS_GPU.search(said))

@@ -266,6 +266,7 @@ def session(here: Path) -> Callable[..., Session]:
 
 
 CALLED = "class ModelNew:\n    def __call__(self, x):\n"
+WANTS_GPU = "needs a GPU: "
 
 
 @pytest.mark.parametrize(
@@ -291,6 +292,29 @@ CALLED = "class ModelNew:\n    def __call__(self, x):\n"
         ),
         (f"K = 'k<<<1, 1>>>(x)'\n{CALLED}        __import__('os').abort()", "not-examined", "needs a GPU: SIGABRT"),
         (f"{CALLED}        __import__('os').abort()", "failed", "SIGABRT"),
+        (
+            f"{CALLED}        ok = x.is_cuda\n        if not ok:\n            raise ValueError('no')",
+            "not-examined",
+            WANTS_GPU,
+        ),
+        (
+            f"{CALLED}        if x.is_cuda:\n            return x\n        raise ValueError('no')",
+            "not-examined",
+            WANTS_GPU,
+        ),
+        ("try:\n    import cupy\nexcept ImportError:\n    raise SystemExit(1)", "not-examined", WANTS_GPU),
+        (f"{CALLED}        # unlike cuda\n        raise ValueError('no')", "failed", "raises ValueError: no"),
+        (f"{CALLED}        '''Unlike cuda.'''\n        raise ValueError('no')", "failed", "raises ValueError: no"),
+        (
+            f"{CALLED}        if x.is_cuda:\n            pass\n        return 1 / 0",
+            "failed",
+            "raises ZeroDivisionError",
+        ),
+        ("import os, sys\nprint('cuda', file=sys.stderr)\nos.abort()", "failed", "loads it ended: SIGABRT"),
+        ("raise ValueError('/opt/cuda/data: no such file')", "failed", "raises while it is imported: ValueError"),
+        (f"# k<<<1, 1>>>(x)\n{CALLED}        __import__('os').abort()", "failed", "SIGABRT"),
+        (f"'''Like \"k.cuh\".'''\n{CALLED}        __import__('os').abort()", "failed", "SIGABRT"),
+        (f"JIT = 'triton.jit'\n{CALLED}        __import__('os').abort()", "failed", "SIGABRT"),
     ],
 )
 def test_contact_says_why_a_candidate_cannot_be_judged(
@@ -306,6 +330,28 @@ def test_contact_says_why_a_candidate_cannot_be_judged(
     assert (who["broken"] is not None, who["supported"]) == (True, [])
     later = run.examine(seat, contract.SHAPES)[1]
     assert (later["outcome"], later["examples"]) == ("not-examined", 0)
+    run.leave(seat)
+
+
+@pytest.mark.parametrize(
+    "head", ["# __global__", "'''A kernel has __global__.'''", f"{CALLED}        '''k<<<1, 1>>>'''"]
+)
+def test_who_only_speaks_of_kernels_is_judged_by_what_it_returns(head: str, here: Path, nursery: Nursery) -> None:
+    body = "        return x.new_zeros(x.shape)\n"
+    (here / "one.py").write_text(f"{head}\n{'' if head.startswith(CALLED) else CALLED}{body}", encoding="utf-8")
+    run = Session(options(here, cache_dir=str(here / "cache"), candidate=["one.py"]), MACHINE, 1, nursery=nursery)
+    (seat,), _ = seats(run.options, MACHINE)
+    who, what = run.contact(seat)
+    assert (what["outcome"], who["broken"]) == ("passed", None)
+    run.leave(seat)
+
+
+def test_the_name_of_a_file_says_nothing_about_a_gpu(here: Path, nursery: Nursery) -> None:
+    (here / "my_cuda_kernel.py").write_text("1 / 0\n", encoding="utf-8")
+    chosen = options(here, cache_dir=str(here / "cache"), candidate=["my_cuda_kernel.py"])
+    run = Session(chosen, MACHINE, 1, nursery=nursery)
+    (seat,), _ = seats(run.options, MACHINE)
+    assert run.contact(seat)[1]["outcome"] == "failed"
     run.leave(seat)
 
 
