@@ -195,7 +195,10 @@ class Gate:
         return self._lineup
 
     def _crowded(self, name: str) -> Case | None:
-        """Wait until no other gate measures here, and keep others out until `close`; or say why that is not so."""
+        """Wait until no other gate measures here, and keep others out until `close`; why not, if one does not end.
+
+        Where no lock can be had the case is measured without one.
+        """
         if not self._is_alone and not self._busy:
             path = self.lock_file
             try:
@@ -204,8 +207,24 @@ class Gate:
                 self._alone.enter_context(lock.held(path, LONGEST_WAIT, self.say, what))
                 self._is_alone = True
             except Stop as stop:
-                self._busy = stop.line
+                # Only what the system refused has a cause; a lock that is held too long has none.
+                if isinstance(stop.__cause__, OSError):
+                    self._measure_unlocked(path, stop.__cause__)
+                else:
+                    self._busy = stop.line
+            except OSError as error:
+                self._measure_unlocked(path, error)
         return unmeasured(name, self._line(name), BUSY, self._busy) if self._busy else None
+
+    def _measure_unlocked(self, path: Path, error: OSError) -> None:
+        """Measure although nobody can be kept out, and say so: who is alone on the machine loses nothing."""
+        line = (
+            f"measured without a lock, {path} cannot be locked ({error.strerror or error}): see that no other gate "
+            "measures at the same time, or set KERNELPROOF_CACHE to a folder on a local disk that you can write to"
+        )
+        self.notes.append(line)
+        self.say(line)
+        self._is_alone = True
 
     def _duel(self, name: str) -> Case:
         stored = self._stored.get(name, ())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import io
 import json
 import os
@@ -282,6 +284,35 @@ def test_a_gate_keeps_others_out_from_its_first_case_to_its_end(
     made.close()
     with held(made):
         pass
+
+
+def refuses(number: int) -> Callable[..., object]:
+    def refused(*_: object, **__: object) -> object:
+        raise OSError(number, os.strerror(number))
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "number"),
+    [(fcntl, "flock", errno.ENOLCK), (os, "open", errno.EACCES), (Path, "mkdir", errno.EROFS)],
+    ids=["a file system without locks", "another user's file", "a cache that cannot be written"],
+)
+def test_where_no_lock_can_be_had_the_gate_measures_and_says_what_to_do(
+    module: object, name: str, number: int, make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate.Gate, "_duel", lambda _, name: Case(name, "same", ratio=gate_record.Estimate(1, 1, 1)))
+    told: list[str] = []
+    made = make_gate(cases='[cpu]\n"a" = "shape=2x2"\n"b" = "shape=3x3"\n', say=told.append)
+    with monkeypatch.context() as system:
+        system.setattr(module, name, refuses(number))
+        assert [made.measure(each).verdict for each in made.names] == ["same", "same"]
+    (line,) = told
+    assert line.startswith(f"measured without a lock, {made.lock_file} cannot be locked ({os.strerror(number)}): ")
+    assert "set KERNELPROOF_CACHE to " in line
+    assert made.record().notes == (line,)
+    made._nursery = None  # the other tests', too
+    made.close()
 
 
 def test_without_a_base_nobody_is_waited_for(make_gate: MakeGate) -> None:
