@@ -29,9 +29,18 @@ def portable(page: Part, folders: Sequence[Path], home: Path) -> Part:
     ordered = sorted(names, key=len, reverse=True)
     if not ordered:
         return page
-    # A folder's name begins where a path does, not in the middle of one.
-    pattern = re.compile(rf"(?<![\w./~-])({'|'.join(map(re.escape, ordered))})/")
-    changed: Part = _changed(page, lambda text: pattern.sub(lambda found: names[found[1]], text))
+    # A folder's name begins where a path does, not in the middle of one: at a compiler's -I or -L, too, and in a URL of
+    # a file. It goes on with what lies inside, or ends there.
+    before = r"(?P<option>(?<![\w./~-])-[A-Za-z]|(?<!\w)file://)?"
+    folder = "|".join(map(re.escape, ordered))
+    pattern = re.compile(rf"{before}(?(option)|(?<![\w./~-]))(?P<folder>{folder})(?:(?P<inside>/)|(?!\.?[\w~@%+-]))")
+
+    def short(found: re.Match[str]) -> str:
+        option = (found["option"] or "").removeprefix("file://")
+        name = names[found["folder"]]
+        return option + (name if found["inside"] else name.rstrip("/") or ".")
+
+    changed: Part = _changed(page, lambda text: pattern.sub(short, text))
     return changed
 
 
