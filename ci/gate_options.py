@@ -38,8 +38,8 @@ verdict of a case:
                   no-memory, invalid (a wrong result, or a time that cannot be true), failed, busy (see below)
 The worst case is the gate's verdict: slower, then not-measured, then undecided.
 
-Two gates at once on one card (or on one CPU) would falsify each other: the second waits for the first, and says so; after 15 minutes
-its cases are not measured (busy). They know of each other by the cache folder.
+Two gates at once on one card (or on one CPU) would falsify each other: the second waits for the first, and says so;
+after 15 minutes its cases are not measured (busy). They know of each other by the cache folder.
 
 Each option can be given by an environment variable instead: KERNELPROOF_GATE_ and its name in capitals, with _ for -,
 as in KERNELPROOF_GATE_BASE=main. PYTHON and KERNELPROOF_CACHE are as for ci/verify.
