@@ -14,14 +14,14 @@ TONES = {
     gate_record.FASTER: "good",
     gate_record.SAME: "good",
     gate_record.SLOWER: "bad",
-    gate_record.UNDECIDED: "warn",
+    gate_record.UNDECIDED: "neither, in the rounds that were allowed: the machine is too restless, or too slow",
     gate_record.NOT_MEASURED: "warn",
 }
 MEANINGS = {
     gate_record.FASTER: "the ratio is below 1 by more than the least effect that counts, and its interval excludes 1",
     gate_record.SAME: "the whole interval lies within the least effect that counts, on both sides of 1",
     gate_record.SLOWER: "the ratio is above 1 by more than the least effect that counts, and its interval excludes 1",
-    gate_record.UNDECIDED: "neither, in the rounds that were allowed: the machine is too restless for an answer, or too slow",
+    gate_record.UNDECIDED: "neither, in the rounds that were allowed: the machine is too restless, or too slow",
     gate_record.NOT_MEASURED: "there are no figures that count; the reason stands beside it",
 }
 
