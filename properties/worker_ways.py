@@ -37,6 +37,7 @@ _compile = torch.compile
 _no_grad = torch.no_grad
 _inference_mode = torch.inference_mode
 _Module = torch.nn.Module
+_modules = torch.nn.Module.modules
 _set_training = torch.nn.Module.train
 _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _Barrier = threading.Barrier
@@ -65,12 +66,13 @@ def _in_evaluation(model: Model) -> Iterator[None]:
     if not isinstance(model, _Module):
         yield
         return
-    before = model.training
+    before = [(each, each.training) for each in _modules(model)]  # a part may be in evaluation for good
     _set_training(model, False)
     try:
         yield
     finally:
-        _set_training(model, before)
+        for each, training in before:
+            each.training = training
 
 
 @contextlib.contextmanager

@@ -177,3 +177,10 @@ def test_who_refuses_three_times_in_a_row_is_not_asked_again(make_subject: MakeS
 
 def test_a_worker_knows_every_setting_by_its_name() -> None:
     assert tuple(worker_ways.SETTINGS) == protocol.SETTINGS
+
+
+def test_a_part_that_is_in_evaluation_for_good_stays_there() -> None:
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5).eval(), torch.nn.Dropout(0.5))
+    with worker_ways.SETTINGS["in evaluation (model.eval())"](model):
+        assert not any(each.training for each in model.modules())
+    assert [each.training for each in model.modules()] == [True, False, True]
