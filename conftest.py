@@ -6,4 +6,5 @@ pytest_plugins = [
     "properties.gate_plugin",
     "properties.kill_plugin",
     "properties.progress_plugin",
+    "properties.findings_plugin",
 ]

@@ -25,6 +25,7 @@ from .targets import Machine
 SCHEMA = 1
 Record = dict[str, Any]  # JSON
 
+_PLACES = {name: index for index, name in enumerate(("contact", *CATALOGUE))}
 #: Findings that name a candidate's verdict by themselves.
 _VERDICTS = {Kind.DOES_NOT_BUILD: "does-not-build", Kind.TIMEOUT: "timeout", Kind.NOT_RUN: "not-judged"}
 
@@ -129,6 +130,7 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         target["properties"].append(prop)
     for entry in candidates.values():
         for target in entry["targets"].values():
+            target["properties"].sort(key=place)
             _judge_target(target)
         entry["verdict"] = _verdict([target["verdict"] for target in entry["targets"].values()])
     return {
@@ -155,6 +157,11 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         "tests": gathered.tests,
         "not_run": [{"what": what, "why": why} for what, why in gathered.not_run],
     }
+
+
+def place(prop: Record) -> int:
+    """Where a property stands: contact first, then as in the catalogue; the first finding is the most telling one."""
+    return _PLACES.get(prop["name"], len(_PLACES))
 
 
 def _partial(candidates: dict[str, Record], options: Options) -> bool:

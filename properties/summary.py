@@ -15,6 +15,9 @@ from .options import Options
 from .records import Record
 from .targets import Machine
 
+#: Where the words of a finding end and the larger case begins that they were made for.
+_SEEN = " (seen at "
+
 
 def header(options: Options, machine: Machine, seed: int, not_run: list[tuple[str, str]]) -> list[str]:
     """The lines at the head of a run."""
@@ -47,6 +50,34 @@ def failure(who: Record, what: Record, told: set[tuple[str, str]]) -> str:
     if what["findings"]:
         lines += ["", f"replay          {what['findings'][0]['replay']}"]
     return "\n".join(lines)
+
+
+def failures(found: list[tuple[Record, Record]]) -> list[tuple[str, str]]:
+    """A title and the text of every finding that is not another one's again: in full once, with who else has the same.
+
+    Args:
+        found: pairs of subject and property record, in any order. Which property stands for those with the same
+            finding, and which comes first, is the catalogue's order: what is plain before what is special.
+    """
+    groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[tuple[Record, Record]]] = {}
+    for who, what in sorted(found, key=lambda pair: records.place(pair[1])):
+        if what["outcome"] == "failed":
+            same = tuple((finding["kind"], cause(finding)) for finding in what["findings"])
+            groups.setdefault((who["path"], who["target"], same), []).append((who, what))
+    seats = list(dict.fromkeys((who["path"], who["target"]) for who, _ in found))
+    blocks = []
+    for (_, target, _), ((who, what), *others) in sorted(groups.items(), key=lambda each: seats.index(each[0][:2])):
+        block = failure(who, what, set())
+        if others:
+            block += f"\nthe same in: {', '.join(other['name'] for _, other in others)}"
+        blocks.append((f"{what['name']} of {who['name']} on {target}", block))
+    return blocks
+
+
+def cause(finding: Record) -> str:
+    """What a finding says, without the case that it was seen on: properties that say the same found one fault."""
+    words: str = finding["text"]
+    return words.partition(_SEEN)[0]
 
 
 def text(report: Record, width: int) -> str:

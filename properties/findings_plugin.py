@@ -1,0 +1,50 @@
+"""pytest's side of findings: one block for each fault instead of one for each property that meets it.
+
+A fault in the values fails nearly every property. What pytest shows of failed tests is only what broke in the judge;
+what was found stands before the summary, grouped by `summary.failures`. Counts, exit status, the list of ``-r``,
+JUnit's file and the report keep every test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import summary
+from .plugin import run_of
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+#: Under this name a test hands over what it found, whether it passed or failed (see `plugin`).
+_RECORD = "kernelproof"
+_HIDDEN = pytest.StashKey[list[object]]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
+def pytest_findings_are_shown_apart(
+    terminalreporter: TerminalReporter, config: pytest.Config
+) -> Generator[None, None, None]:
+    """Keep what was found from pytest's own section of failures."""
+    failed = terminalreporter.stats.get("failed", [])
+    found = [report for report in failed if any(name == _RECORD for name, _ in report.user_properties)]
+    if found:
+        config.stash[_HIDDEN] = failed
+        terminalreporter.stats["failed"] = [report for report in failed if report not in found]
+    yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """Show it once, and give pytest its reports back for its list and counts."""
+    if _HIDDEN not in config.stash:
+        return
+    terminalreporter.stats["failed"] = config.stash[_HIDDEN]
+    if config.getoption("tbstyle") == "no":
+        return
+    terminalreporter.section("findings")
+    for title, text in summary.failures(run_of(config).gathered.records):
+        terminalreporter.write_sep("_", title, red=True, bold=True)
+        terminalreporter.write_line(text)
