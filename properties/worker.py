@@ -159,6 +159,7 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
+            self._modes, self._last = ProcessWatch(), None  # what is left of this call is not the next one's doing
             return self._raised(error, device)
         if request["output"] is not None and request["way"] == Way.PLAIN and not flows:
             write_over(result, meta)

@@ -81,6 +81,15 @@ def test_what_is_left_in_the_process_is_told_at_every_call(
         assert meta.left == left
 
 
+def test_what_a_refused_call_leaves_is_not_the_next_calls_doing(make_runner: MakeRunner) -> None:
+    refuses = "if not CALLS:\n    CALLS.append(x.t_())\n    torch.rand(1)\n    raise ValueError('no')"
+    runner = make_runner(f"{refuses}\nreturn x.clone()", head="CALLS = []")
+    assert runner.observe(GIVEN).outcome is Outcome.RAISED
+    meta = runner.observe(GIVEN).meta
+    assert meta is not None
+    assert (meta.shape, meta.left, meta.altered) == ((3, 5), (), ())
+
+
 def test_what_is_changed_at_import_is_part_of_the_candidate(make_runner: MakeRunner) -> None:
     meta = (
         make_runner("return x.clone()", head="torch.manual_seed(7)\ntorch.set_default_dtype(torch.float64)")
