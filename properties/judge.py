@@ -23,6 +23,9 @@ from .protocol import OVERWRITTEN_BYTE, OutputMeta
 
 #: Bytes that fresh and freed memory of a worker is filled with (`process.PERTURB`), so what was never written shows.
 UNWRITTEN_BYTES = (PERTURB ^ 0xFF, PERTURB)
+GIVEN_OUT_AGAIN = "gives out again what it gave to an earlier caller, who has written to it since"
+#: The same where it is not told from memory that nobody wrote.
+AGAIN_OR_UNWRITTEN = f"{GIVEN_OUT_AGAIN}, or never writes it"
 _WORST_SHOWN = 5
 _CHANGES_SHOWN = 4
 
@@ -87,7 +90,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
     assert seen.output is not None
     assessment = operator.assess(given.logical, seen.output)
     if assessment.fault is not None:
-        findings.append(value_finding(given, seen.output, assessment.fault))
+        findings.append(value_finding(given, seen.output, assessment.fault, seen.device))
     if assessment.inaccurate:
         if "accuracy" in demands:
             findings.append(Finding(Kind.INACCURATE, assessment.inaccurate))
@@ -102,14 +105,22 @@ def refusal(words: str, case: Case) -> Finding:
     return Finding(Kind.UNSUPPORTED, f"refuses an input that it must take ({needed}): {words}")
 
 
-def value_finding(given: Input, output: torch.Tensor, fault: Fault) -> Finding:
-    """The finding for wrong values: the operator's words, then where and what, then the worst elements."""
-    kind = fault.kind
-    if kind is not Kind.INACCURATE and _holds(output, fault, UNWRITTEN_BYTES):
-        kind = Kind.NOT_WRITTEN
+def value_finding(given: Input, output: torch.Tensor, fault: Fault, device: str = "cpu") -> Finding:
+    """The finding for wrong values: the operator's words, then where and what, then the worst elements.
+
+    Args:
+        given: the input.
+        output: the values of the result.
+        fault: what is wrong with them.
+        device: where the candidate saw its input, as torch names it.
+    """
     if _holds(output, fault, (OVERWRITTEN_BYTE,)):
-        text = "gives out again what it gave to an earlier caller, who has written to it since"
+        text = AGAIN_OR_UNWRITTEN if _recycles(device) else GIVEN_OUT_AGAIN
         return Finding(Kind.ALIASED_OUTPUT, text, tuple(_worst(fault)))
+    kind = fault.kind
+    unwritten = (*UNWRITTEN_BYTES, OVERWRITTEN_BYTE) if _recycles(device) else UNWRITTEN_BYTES
+    if kind is not Kind.INACCURATE and _holds(output, fault, unwritten):
+        kind = Kind.NOT_WRITTEN
     if kind is Kind.NOT_WRITTEN:
         phrases = [diagnosis.where_in_rows(fault.bad), diagnosis.which_rows(given, fault.bad_rows)]
         text = "; ".join(filter(None, phrases)).replace("wrong", "never written") or "no element is ever written"
@@ -213,6 +224,14 @@ def _strides(given: Input, meta: OutputMeta) -> Finding | None:
     return Finding(
         Kind.WRONG_STRIDES, f"returns strides {list(meta.strides)}, expected {list(like)}, those of empty_like"
     )
+
+
+def _recycles(device: str) -> bool:
+    """Whether memory that nobody wrote may hold what a caller wrote to an earlier result.
+
+    That of a GPU comes from torch's pool as it was left; that of a CPU from the C library, which fills it first.
+    """
+    return device != "cpu"
 
 
 def _holds(output: torch.Tensor, fault: Fault, filled_with: tuple[int, ...]) -> bool:

@@ -1,7 +1,8 @@
 """Whether a result that was not written when the call returned is written later, as by a thread that goes on.
 
-"Never written" is more than one look can know. So the case that is reported is called once more, its result is kept,
-and looked at again and again for a while; only what was seen to be written behind the call is called late.
+"Never written" is more than one look can know, and so is "given out again, or never written", as it is said of a GPU.
+So the case that is reported is called once more, its result is kept, and looked at again and again for a while; only
+what was seen to be written behind the call is called late.
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ _KEPT = "late"
 def told(subject: Subject, case: Case, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """The findings of a case; what was called never written is called late where that is seen."""
     first, *others = findings
-    if first.kind is not Kind.NOT_WRITTEN or not _written_later(Trial(subject, case)):
+    if not _maybe_unwritten(first) or not _written_later(Trial(subject, case)):
         return findings
     text = first.text.replace("no element is ever written", "every element is never written")
-    return (replace(first, text=text.replace("never written", "written later than the call returns")), *others)
+    for words in (judge.AGAIN_OR_UNWRITTEN, "never written"):
+        text = text.replace(words, "written later than the call returns")
+    return (replace(first, kind=Kind.NOT_WRITTEN, text=text), *others)
+
+
+def _maybe_unwritten(finding: Finding) -> bool:
+    return finding.kind is Kind.NOT_WRITTEN or finding.text.startswith(judge.AGAIN_OR_UNWRITTEN)
 
 
 def _written_later(trial: Trial) -> bool:
@@ -49,7 +56,7 @@ def _written_later(trial: Trial) -> bool:
                 if seen.outcome is not Outcome.RETURNED:
                     return False
                 said = judge.judge(given, seen, trial.subject.operator, frozenset())
-                unwritten = any(finding.kind is Kind.NOT_WRITTEN for finding in said.findings)
+                unwritten = any(_maybe_unwritten(finding) for finding in said.findings)
                 if missing and not unwritten:
                     return True
                 missing |= unwritten

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from .. import catalogue, contract, engine, inputs, interface, invariances
+from .. import catalogue, contract, engine, inputs, interface, invariances, judge
 from ..cases import Case, parse
 from ..examination import Examination, Property
 from ..findings import Finding, Kind
 from ..operators import Assessment, Fault, Metric, Operator, as_rows
 from ..profiles import Profile
+from ..protocol import OVERWRITTEN_BYTE
 from ..search import telling
 from ..trial import Trial, UnsupportedError
 from .conftest import RIGHT, MakeSubject
@@ -216,6 +217,25 @@ def test_only_what_is_seen_to_be_written_behind_the_call_is_called_late(
     assert [finding.kind for finding in found.findings] == [Kind.NOT_WRITTEN]
     assert words in found.findings[0].text
     assert ("never" in found.findings[0].text or "no element" in found.findings[0].text) == (wait == 60), "not both"
+
+
+def test_memory_that_an_earlier_caller_wrote_to_may_be_written_late_on_a_gpu(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = f"""
+        y = torch.empty_like(x)
+        y.view(torch.uint8).fill_({OVERWRITTEN_BYTE})
+        def work():
+            time.sleep(0.1)
+            y.copy_(x / x.abs().mean(1, keepdim=True))
+        threading.Thread(target=work, daemon=True).start()
+        return y
+    """
+    monkeypatch.setattr(judge, "_recycles", lambda _: True)  # as on a GPU
+    subject = make_subject(body, head="import threading, time")
+    (found,) = engine.replay(subject, contract.SHAPES, parse("shape=5x301")).findings
+    assert found.kind is Kind.NOT_WRITTEN
+    assert found.text.startswith("written later than the call returns")
 
 
 def test_another_operator_goes_the_same_way(make_subject: MakeSubject) -> None:

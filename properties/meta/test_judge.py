@@ -14,7 +14,7 @@ from ..inputs import Input
 from ..judge import Judgement
 from ..l1_norm import L1_NORM
 from ..observation import Damage, Death, Observation, Outcome
-from ..protocol import ErrorInfo, OutputMeta
+from ..protocol import OVERWRITTEN_BYTE, ErrorInfo, OutputMeta
 
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))
 
@@ -154,6 +154,22 @@ def test_unwritten_memory_is_told_from_wrong_values(dtype: str, byte: int) -> No
     )
     output[0, 5] = 1.0
     assert only(judged(returned(given, output), given)).kind is Kind.WRONG_VALUE
+
+
+def test_only_on_a_gpu_may_what_a_caller_wrote_stand_in_memory_that_nobody_wrote() -> None:
+    def found(device: str, *fills: int) -> tuple[Kind, str]:
+        output = right(GIVEN)
+        for column, fill in enumerate(fills):
+            output.view(torch.uint8).view(3, 5, 4)[:, column] = fill
+        seen = replace(returned(output=output, device=device), device=device)
+        finding = only(judged(seen))
+        return finding.kind, finding.text
+
+    on_cpu, on_gpu = found("cpu", OVERWRITTEN_BYTE), found("cuda:0", OVERWRITTEN_BYTE)
+    assert on_cpu == (Kind.ALIASED_OUTPUT, judge.GIVEN_OUT_AGAIN)
+    assert on_gpu == (Kind.ALIASED_OUTPUT, f"{judge.GIVEN_OUT_AGAIN}, or never writes it")
+    assert found("cpu", OVERWRITTEN_BYTE, judge.UNWRITTEN_BYTES[0])[0] is Kind.WRONG_VALUE
+    assert found("cuda:0", OVERWRITTEN_BYTE, judge.UNWRITTEN_BYTES[0])[0] is Kind.NOT_WRITTEN
 
 
 def test_a_result_that_asks_for_a_gradient_is_noted() -> None:
