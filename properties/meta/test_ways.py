@@ -76,9 +76,10 @@ def mean(x):
 
 
 def test_a_workspace_that_threads_share_is_told_and_rejects_who_promised(make_subject: MakeSubject) -> None:
-    body = "return x / mean(x)"
-    assert examined(concurrency.THREADS, make_subject, body, SHARED).outcome == "reported"
-    assert examined(concurrency.THREADS, make_subject, body, SHARED, "threads").outcome == "failed"
+    body = "shared = mean(x)\ntime.sleep(0.002)  # the other thread writes meanwhile\nreturn x / shared"
+    head = f"import time\n{SHARED}"
+    assert examined(concurrency.THREADS, make_subject, body, head).outcome == "reported"
+    assert examined(concurrency.THREADS, make_subject, body, head, "threads").outcome == "failed"
     assert examined(concurrency.THREADS, make_subject, RIGHT, "", "threads").outcome == "passed"
 
 
