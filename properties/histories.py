@@ -15,7 +15,7 @@ from .examination import Property
 from .findings import Finding, Kind
 from .inputs import Input
 from .manner import Manner
-from .observation import Outcome
+from .observation import Observation, Outcome
 from .strategies import Domain
 from .trial import StopError, Trial, UnsupportedError
 
@@ -43,21 +43,12 @@ def history(trial: Trial, case: Case) -> None:
         if seen.outcome is not Outcome.RETURNED:
             trial.verdict(second, seen)
     late = trial.observe(second)
-    try:
-        trial.verdict(second, late)
-    except StopError:
-        _explain_stale(trial, first, late.output)
-        raise
+    _verdict(trial, second, late, first)
     look_again(trial, "early", first, second)
     runner.forget()
     trial.check(first)
     for nearly in _nearly(trial, case, first):
-        seen = trial.observe(nearly)
-        try:
-            trial.verdict(nearly, seen)
-        except StopError:
-            _explain_stale(trial, first, seen.output)
-            raise
+        _verdict(trial, nearly, trial.observe(nearly), first)
 
 
 def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
@@ -107,12 +98,7 @@ def sequence(trial: Trial, case: Case) -> None:
             if step is Step.KEEP and seen.outcome is Outcome.RETURNED:
                 kept.append((name, given))
                 continue
-            try:
-                trial.verdict(given, seen)
-            except StopError:
-                if last is not None:
-                    _explain_stale(trial, last, seen.output)
-                raise
+            _verdict(trial, given, seen, last)
             last = given
         for name, given in kept:
             look_again(trial, name, given, last)
@@ -191,12 +177,15 @@ def _is_result_of(trial: Trial, given: Input, output: torch.Tensor | None) -> bo
     return trial.subject.operator.assess(given.logical, output).fault is None
 
 
-def _explain_stale(trial: Trial, first: Input, output: torch.Tensor | None) -> None:
-    """Say so, if what came for the second input is right for the first."""
-    if not _is_result_of(trial, first, output):
-        return
-    text = "gives the result of an earlier call, though other data lie at the same address"
-    trial.findings[:] = [Finding(Kind.STALE_RESULT, text, trial.findings[-1].details)]
+def _verdict(trial: Trial, given: Input, seen: Observation, earlier: Input | None) -> None:
+    """Judge as `Trial.verdict` does, and say so if what is wrong here is right for an input of an earlier call."""
+    try:
+        trial.verdict(given, seen)
+    except StopError:
+        if earlier is not None and _is_result_of(trial, earlier, seen.output):
+            text = "gives the result of an earlier call, though other data lie at the same address"
+            trial.findings[:] = [Finding(Kind.STALE_RESULT, text, trial.findings[-1].details)]
+        raise
 
 
 def repeated(trial: Trial, case: Case) -> None:
