@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import summary
-from .plugin import run_of
+from .plugin import KEY, run_of
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-#: Under this name a test hands over what it found, whether it passed or failed (see `plugin`).
-_RECORD = "kernelproof"
 _HIDDEN = pytest.StashKey[list[object]]()
 
 
@@ -29,7 +27,7 @@ def pytest_findings_are_shown_apart(
 ) -> Generator[None, None, None]:
     """Keep what was found from pytest's own section of failures."""
     failed = terminalreporter.stats.get("failed", [])
-    found = [report for report in failed if any(name == _RECORD for name, _ in report.user_properties)]
+    found = [report for report in failed if any(name == KEY for name, _ in report.user_properties)]
     if found:
         config.stash[_HIDDEN] = failed
         terminalreporter.stats["failed"] = [report for report in failed if report not in found]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 _RUN = pytest.StashKey["Run"]()
-_KEY = "kernelproof"
+KEY = "kernelproof"
 _INTERNAL = "kernelproof-internal-error"
 #: Markers that are left out unless ``-m`` names them.
 _ON_REQUEST = ("benchmark", "gate", "slow", "mutants", "sanitizer")
@@ -187,7 +187,7 @@ def examine(request: pytest.FixtureRequest, seat: Seat) -> Examine:
             # An error of the judge itself: no verdict may come of it (see `records.Gathered.internal_errors`).
             request.node.user_properties.append((_INTERNAL, f"{prop.name}: {type(error).__name__}: {error}"))
             raise
-        request.node.user_properties.append((_KEY, json.dumps([who, what])))
+        request.node.user_properties.append((KEY, json.dumps([who, what])))
         if what["outcome"] == "failed":
             told = run.told.setdefault((who["path"], who["target"]), set())
             pytest.fail(summary.failure(who, what, told), pytrace=False)
@@ -213,7 +213,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         for name, text in report.user_properties:
             if name == _INTERNAL:
                 run.gathered.internal_errors.append(str(text))
-            if name == _KEY:
+            if name == KEY:
                 _gather(run.gathered, *json.loads(str(text)))
 
 
