@@ -18,7 +18,7 @@ from .plugin import KEY, run_of
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-_HIDDEN = pytest.StashKey[list[object]]()
+_HIDDEN = pytest.StashKey[list[pytest.TestReport]]()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
@@ -39,10 +39,21 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     """Show it once, and give pytest its reports back for its list and counts."""
     if _HIDDEN not in config.stash:
         return
+    shown = terminalreporter.stats["failed"]
     terminalreporter.stats["failed"] = config.stash[_HIDDEN]
+    for report in config.stash[_HIDDEN]:
+        if report not in shown:
+            _shorten(report)
     if config.getoption("tbstyle") == "no":
         return
     terminalreporter.section("findings")
     for title, text in summary.failures(run_of(config).gathered.records):
         terminalreporter.write_sep("_", title, red=True, bold=True)
         terminalreporter.write_line(text)
+
+
+def _shorten(report: pytest.TestReport) -> None:
+    """Leave one line to the list of ``-r``: under ``-vv``, and where ``CI`` is set, pytest shows the whole message."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = crash.message.partition("\n")[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from .. import summary
 from ..records import Record
 from .test_plugin import WRONG, run
@@ -47,7 +49,10 @@ def test_a_fault_of_two_candidates_is_told_of_both() -> None:
     assert [title for title, _ in summary.failures(found)] == ["shapes of l on cpu", "shapes of k on cpu"]
 
 
-def test_pytest_shows_one_block_and_counts_every_test(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ci", ["", "1"])
+def test_pytest_shows_one_block_and_counts_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
+    for name in ("CI", "BUILD_NUMBER"):
+        monkeypatch.setenv(name, ci)
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
     seen = run(tmp_path, "--candidate=wrong.py", "-k", "negating or add_up", "--report-json=out.json", "-rf")
     assert seen.stdout.count("smallest case") == 1, seen.stdout
