@@ -18,7 +18,8 @@ CANDIDATE, BASE, COPY, EAGER, COMPILE = "candidate", "base", "copy", "eager", "c
 #: On a CPU no bandwidth is known that cannot be exceeded (caches); a call this many times faster than a copy of the
 #: same bytes has not written its result.
 FASTER_THAN_COPY = 20
-#: A round lasts at least this many seconds: the clock resolves 0.5 us on a GPU and less on a CPU, so below 0.1 % of it.
+#: A round of the fastest lasts this many seconds: the clock resolves 0.5 us on a GPU and less on a CPU, so below 0.1 %
+#: of it. Beside one that takes a thousand times as long it lasts less: nobody asks for 0.1 % there.
 ROUND_SECONDS = 2e-3
 _MOST_CALLS = 100
 #: Seconds that the rounds of a case may take, all contestants together, as long as there are `LEAST_ROUNDS`: fewer have
@@ -76,8 +77,10 @@ class Plan:
 
 
 def plan(pilots: Sequence[float]) -> Plan:
-    """A plan from one time of each contestant, in seconds."""
-    calls = min(max(1, math.ceil(ROUND_SECONDS / min(pilots))), _MOST_CALLS)
+    """A plan from one time of each contestant, in seconds: calls as the fastest needs them and the slowest allows."""
+    wanted = math.ceil(ROUND_SECONDS / min(pilots))
+    affordable = int(CASE_SECONDS / (sum(pilots) * LEAST_ROUNDS))
+    calls = max(1, min(wanted, affordable, _MOST_CALLS))
     rounds = int(CASE_SECONDS / (sum(pilots) * calls))
     return Plan(min(max(rounds, LEAST_ROUNDS), MOST_ROUNDS), calls)
 

@@ -45,6 +45,12 @@ def test_short_calls_are_made_many_times_a_round_and_long_ones_once() -> None:
     assert timing.plan([1e-3, 1e-3]).rounds == timing.MOST_ROUNDS
 
 
+def test_who_does_nothing_does_not_make_others_work_for_minutes() -> None:
+    pilots = [3e-6, 0.06, 0.045]
+    found = timing.plan(pilots)
+    assert found.rounds * found.calls * sum(pilots) <= timing.CASE_SECONDS
+
+
 @pytest.mark.parametrize("length", [1, 5, 64, 65, 1000, 89478485])
 def test_blocks_lie_within_and_touch_both_ends(length: int) -> None:
     found = timing.blocks(length, 64, random.Random(3))  # noqa: S311 - a test is to be repeatable
