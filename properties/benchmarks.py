@@ -7,8 +7,9 @@ right, and to refuse a time that cannot be.
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,7 +86,7 @@ class Lineup:
                     slots=first.memory,
                     borrows=True,
                 )
-        self.bus = card.bus() if on_gpu else Bus()
+        self.bus = card.bus() if on_gpu else Bus.of_cores(os.cpu_count() or 1)
 
     def slots(self) -> Slots:
         """Where the input and the looked-at result lie; the candidate is loaded then.
@@ -116,6 +117,16 @@ class Lineup:
         if reply["outcome"] == "raised":
             raise NotMeasuredError(f"{who}raises {protocol.error_from(reply['error'])}")
         return reply
+
+    def renew(self, names: Iterable[str], given: TimedInput) -> None:
+        """Put other values in the place of an input that these contestants are timed on.
+
+        Raises:
+            NotMeasuredError: as `ask`.
+        """
+        given.renew()
+        for name in names:
+            self.ask(name, {"op": "renew"}, self.limits.call)
 
     def rest(self) -> None:
         """Let every living worker give its memory back."""
@@ -197,8 +208,13 @@ class Race:
         self.clock.reset()
 
     def round(self) -> None:
-        """Let every contestant go once; the clock is advanced by the candidate's time of a call."""
+        """Let every contestant go once; the clock is advanced by the candidate's time of a call.
+
+        The round whose result is looked at is the first on its values: what was left of earlier results is wrong there.
+        """
         turn = len(self._times[CANDIDATE])
+        if turn == self._chosen:
+            self.lineup.renew(self._times, self._given)
         for name in timing.order(list(self._times), turn):
             self._times[name].append(self._time(name, self._calls, keep=name == CANDIDATE))
             if name == CANDIDATE and turn == self._chosen:
@@ -207,13 +223,14 @@ class Race:
 
     def finish(self) -> Result:
         """Judge the result of the chosen round, and say what was measured."""
-        if not self._collected:
+        if not self._collected:  # fewer rounds were run than planned
+            self.lineup.renew([CANDIDATE], self._given)
+            self._time(CANDIDATE, 1, keep=True)
             self._collect()
         case, nbytes = self.entry.case, 2 * self._given.nbytes
         figures = timing.figures(self._times, nbytes)
-        impossible = timing.impossible(
-            min(self._times[CANDIDATE]), min(self._times[COPY]), nbytes, nbytes * self._buffers, self.lineup.bus
-        )
+        fastest = min(self._times[CANDIDATE])
+        impossible = timing.impossible(fastest, nbytes, nbytes * self._buffers, self.lineup.bus)
         wrong, judged = self._judge()
         facts: dict[str, object] = {
             "target": self.lineup.device.partition(":")[0],

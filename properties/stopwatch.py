@@ -43,6 +43,7 @@ _storage = torch.Tensor.untyped_storage
 _view_storage = torch.Tensor.set_
 _empty = torch.empty
 _fill = torch.Tensor.fill_
+_copy = torch.Tensor.copy_
 _all = torch.Tensor.all
 
 
@@ -55,9 +56,17 @@ class Stopwatch:
         results: of the last run, one an input; None where it was let go.
     """
 
-    def __init__(self, model: Model, inputs: list[torch.Tensor]) -> None:
+    def __init__(self, model: Model, inputs: list[torch.Tensor], source: torch.Tensor | None = None) -> None:
+        """Warm the model up.
+
+        Args:
+            model: to be timed.
+            inputs: that it is called on, one after the other.
+            source: what they are copies of; None where they are what the judging process writes to.
+        """
         self._model = model
         self._inputs = inputs
+        self._source = source
         self._on_gpu = inputs[0].device.type == "cuda"
         self._graph: torch.cuda.CUDAGraph | None = None
         self.results: list[object] = [None] * len(inputs)
@@ -77,6 +86,15 @@ class Stopwatch:
         """Drop the results; those of a graph belong to it and stay."""
         if self._graph is None:
             self.results = [None] * len(self._inputs)
+
+    def renew(self) -> None:
+        """Have every input hold what its source holds now; the results stay those of the values before."""
+        if self._source is None:
+            return
+        for each in self._inputs:
+            _copy(each, self._source)
+        if self._on_gpu:
+            _synchronize()
 
     def _call_each(self) -> None:
         for index, each in enumerate(self._inputs):

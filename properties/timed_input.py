@@ -79,6 +79,15 @@ class TimedInput:
         self.output = memory.place(OUTPUT, start, self.nbytes)
         self._result = memory.found(self.output).view(self._dtype).view(case.shape)
 
+    def renew(self) -> None:
+        """Put other values in the input's place: each moves on by one, so every element of a result must change.
+
+        A call that leaves out what an earlier one has written to the same memory is right as long as its input is the
+        same. The values' sizes are what they were, and so is a kernel's speed.
+        """
+        self._tile = self._tile.flatten().roll(1).view(self._tile.shape)
+        self._fill()
+
     def clear(self) -> None:
         """Forget the result in the output place, so that the next one is not taken for it."""
         self._memory.found(self.output).fill_(0xFF)
@@ -119,11 +128,14 @@ class TimedInput:
         storage = self._memory.found(place).view(self._dtype)
         first = storage.storage_offset() + geometry.offset  # as_strided counts from the start of the slot
         self._input = storage.as_strided(case.shape, geometry.strides, first)
+        self._fill()
+        return View(place, case.dtype, case.shape, geometry.strides, geometry.offset)
+
+    def _fill(self) -> None:
         for part in self._input.split(len(self._tile)):
             part.copy_(self._tile[: len(part)])
         if self._input.is_cuda:
             torch.cuda.synchronize()
-        return View(place, case.dtype, case.shape, geometry.strides, geometry.offset)
 
 
 def _free(home: str, memory: Slots) -> int | None:

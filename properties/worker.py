@@ -81,6 +81,7 @@ class Session:
             "forget": self._forget,
             "prepare": self._prepare,
             "time": self._time,
+            "renew": self._renew,
             "rest": self._rest,
         }
         return operations[request["op"]](request)
@@ -239,9 +240,12 @@ class Session:
                 model = _compile(model, mode=self._compile_mode, dynamic=False, fullgraph=True)
             raw = self._bytes(view.place)
             pinned = view.place.device != "cpu" and not view.place.handle  # on the host: no place to time from
-            own = request["buffers"] > 1 or pinned
-            copies = [_clone(raw) for _ in range(request["buffers"])] if own else [raw]
-            self._stopwatch = Stopwatch(model, [self._tensor(view, each)[0] for each in copies])
+            shared = self._tensor(view, raw)[0]
+            if request["buffers"] > 1 or pinned:
+                copies = [self._tensor(view, _clone(raw))[0] for _ in range(request["buffers"])]
+                self._stopwatch = Stopwatch(model, copies, shared)
+            else:
+                self._stopwatch = Stopwatch(model, [shared])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
@@ -263,6 +267,12 @@ class Session:
         else:
             self._stopwatch.let_go()
         return {"outcome": "timed", "nanoseconds": spent}
+
+    def _renew(self, _: Message) -> Message:
+        """Take over what lies in the input's place now."""
+        assert self._stopwatch is not None, "prepare comes before renew"
+        self._stopwatch.renew()
+        return {"outcome": "renewed"}
 
     def _rest(self, _: Message) -> Message:
         """Let go of results and inputs, and of the memory that torch's pool on a GPU holds for the next."""

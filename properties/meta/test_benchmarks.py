@@ -22,9 +22,8 @@ from properties.session import Seat
 from properties.slots import Slots
 from properties.targets import machine
 from properties.timed_input import NotMeasuredError
-from properties.timing import CANDIDATE, COPY, EAGER, Bus, Clock
+from properties.timing import CANDIDATE, COPY, EAGER, MOST_ROUNDS, Bus, Clock
 
-#: 4 MiB: a copy takes 100 times the microseconds that a call which does nothing takes.
 SMALL = Entry(parse("shape=64x16384,values=signed,seed=1"))
 HEAD = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
 
@@ -72,18 +71,39 @@ def test_an_honest_candidate_is_timed_beside_copy_and_eager(nursery: Nursery, tm
     assert facts["bytes"] == 2 * 64 * 16384 * 4
     assert str(facts["judged"]).startswith("1048576 of 1048576 elements of round ")
     assert isinstance(facts["vs_eager"], float)
-    assert 0.1 < facts["vs_eager"] < 10, "eager beside itself"
+    best = {name: min(times) for name, times in race._times.items()}  # a median of three is another process's, at times
+    assert 0.1 < best[EAGER] / best[CANDIDATE] < 10, "eager beside itself"
     assert facts["rounds"] == 3
 
 
-def test_a_call_that_does_nothing_is_an_invalid_measurement(nursery: Nursery, tmp_path: Path) -> None:
-    race = raced(nursery, tmp_path, "return torch.empty_like(x)")
-    assert wrong_of(race).startswith("invalid measurement: a call takes")
-
-
-def test_a_call_that_answers_from_a_cache_is_an_invalid_measurement(nursery: Nursery, tmp_path: Path) -> None:
-    body = "if not hasattr(self, 'y'):\n    self.y = x / x.abs().mean(1, keepdim=True)\nreturn self.y"
-    assert wrong_of(raced(nursery, tmp_path, body)).startswith("invalid measurement: a call takes")
+# Without new values for the round that is looked at these would be right: what lies there was, and nothing else does.
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.empty_like(x)",
+        "if not hasattr(self, 'y'):\n    self.y = x / x.abs().mean(1, keepdim=True)\nreturn self.y",
+        "self.n = getattr(self, 'n', 0) + 1\nif self.n == 1:\n    self.y = x / x.abs().mean(1, keepdim=True)\n"
+        "return self.y.clone()",
+        "self.n = getattr(self, 'n', 0) + 1\nif self.n == 1:\n    self.y = torch.empty_like(x)\n"
+        "some = slice(0, 64 if self.n == 1 else 48)\n"
+        "torch.div(x[some], x[some].abs().mean(1, keepdim=True), out=self.y[some])\nreturn self.y",
+    ],
+    ids=["writes nothing", "returns what it kept", "copies what it kept", "leaves out rows in memory that has them"],
+)
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda:0", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)]
+        ),
+    ],
+)
+def test_what_an_earlier_call_left_is_no_result(nursery: Nursery, tmp_path: Path, body: str, device: str) -> None:
+    race = raced(nursery, tmp_path, body, device=device)
+    assert race.result is not None
+    wrong = race.result.wrong
+    assert "a timed call went wrong" in wrong or "the call did not do its work within the time measured" in wrong
 
 
 @pytest.mark.parametrize(
@@ -134,7 +154,9 @@ def test_device_times_scale_with_the_bytes(nursery: Nursery, tmp_path: Path) -> 
     found = []
     for size, method in ((1024, "graph"), (16384, "events")):
         entry = Entry(parse(f"shape={size}x{size},values=signed,seed=1"))
-        facts = facts_of(raced(nursery, tmp_path, "return x / x.abs().mean(1, keepdim=True)", entry, "cuda:0"))
+        race = raced(nursery, tmp_path, "return x / x.abs().mean(1, keepdim=True)", entry, "cuda:0")
+        facts = facts_of(race)
+        assert wrong_of(race) == ""
         assert facts["methods"] == dict.fromkeys((CANDIDATE, COPY, EAGER), method)
         found.append(float(str(facts["seconds"])))
     assert 128 < found[1] / found[0] < 512
@@ -183,6 +205,8 @@ class StrawLineup(Lineup):
         if request["op"] == "time":
             spent = request["calls"] * self.buffers * self.nbytes / self.speed[name] * 1e9
             return {"outcome": "timed", "nanoseconds": round(spent)}
+        if request["op"] == "renew":
+            return {"outcome": "renewed"}
         return {"outcome": "returned", "meta": {}}
 
 
@@ -226,6 +250,17 @@ def test_contestants_take_turns_in_alternating_order() -> None:
     _, lineup = straw_race("shape=256x256", SPEEDS)
     timed = [name for name, operation in lineup.asked if operation == "time"][6:]  # two pilots each come first
     assert timed[:6] == [CANDIDATE, COPY, EAGER, EAGER, COPY, CANDIDATE]
+
+
+def test_the_round_that_is_looked_at_has_new_values_before_anybody_is_timed() -> None:
+    race, lineup = straw_race("shape=256x256", SPEEDS, rounds=MOST_ROUNDS)
+    assert race.rounds == MOST_ROUNDS, "all that are planned are run"
+    operations = [operation for _, operation in lineup.asked]
+    first = operations.index("renew")
+    assert operations[first : first + 3] == ["renew"] * 3, "all who take part"
+    assert operations.count("renew") == 3
+    candidate = lineup.asked.index((CANDIDATE, "time"), first)
+    assert lineup.asked[candidate + 1] == (CANDIDATE, "collect")
 
 
 def test_a_peer_that_cannot_be_timed_is_named_and_the_rest_is_measured() -> None:

@@ -40,7 +40,7 @@ class StrawLineup(Lineup):
 
     def __init__(self, clocks: dict[str, Clock], results: dict[str, Callable[[torch.Tensor], torch.Tensor]]) -> None:
         self.operator: Operator = L1_NORM
-        self.device, self.limits, self.bus = "cpu", Limits(), Bus()
+        self.device, self.limits, self.bus = "cpu", Limits(), Bus(1e12)
         self.real = Lineup(L1_NORM, L1_NORM.reference, "cpu", Limits(), Nursery(), ROOT, ())
         self.runners = self.real.runners
         self.clocks, self.results = clocks, results
@@ -69,6 +69,8 @@ class StrawLineup(Lineup):
             self.timed[name] += 1
             seconds = self.clocks[name](self.timed[name], self.prepared[name])
             return {"outcome": "timed", "nanoseconds": round(seconds * request["calls"] * 1e9)}
+        if request["op"] == "renew":
+            return {"outcome": "renewed"}
         memory = self.slots()
         given = memory[slots.INPUT].data(request["view"]["place"]["start"], request["view"]["place"]["nbytes"])
         x = given.view(torch.float32).view(CASE.case.shape)
@@ -177,6 +179,19 @@ def test_a_wrong_result_is_never_faster(fight: Fight) -> None:
     assert "wrong-value" in case.text
 
 
+def test_what_was_right_for_the_values_before_is_never_faster(fight: Fight) -> None:
+    kept = []
+
+    def remember(x: torch.Tensor) -> torch.Tensor:
+        kept.append(reference(x))
+        return kept[0]
+
+    case, lineup = fight(candidate=0.5e-3, results={CANDIDATE: remember})
+    assert lineup.asked.count((CANDIDATE, "renew")) == 2, "right in the first batch, stale in the second"
+    assert (case.verdict, case.reason) == (NOT_MEASURED, INVALID)
+    assert "wrong-value" in case.text
+
+
 def test_a_wrong_base_is_no_yardstick(fight: Fight) -> None:
     case, _ = fight(results={BASE: lambda x: 2 * x})
     assert (case.verdict, case.reason) == (NOT_MEASURED, INVALID)
@@ -184,9 +199,11 @@ def test_a_wrong_base_is_no_yardstick(fight: Fight) -> None:
 
 
 def test_a_time_that_cannot_be_true_is_invalid(fight: Fight) -> None:
-    case, _ = fight(candidate=1e-5)
+    case, _ = fight(candidate=1e-7)
     assert (case.verdict, case.reason) == (NOT_MEASURED, INVALID)
-    assert "a call takes 10 us where a copy of the same bytes takes 1 ms" in case.text
+    assert case.text.startswith("invalid measurement: 1311 GB/s, while ")
+    base, _ = fight(base=1e-7)
+    assert base.text.startswith("base: invalid measurement: 1311 GB/s, while ")
 
 
 @pytest.mark.parametrize(("name", "reason"), [(CANDIDATE, FAILED), (BASE, NO_BASELINE), (COPY, FAILED)])

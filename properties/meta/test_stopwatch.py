@@ -37,6 +37,18 @@ def test_each_call_gives_a_fresh_result_and_the_last_is_kept_until_it_is_let_go(
     assert made[-1]() is None
 
 
+def test_copies_of_an_input_follow_it_when_they_are_told_to() -> None:
+    source = torch.zeros(4, 2)
+    copies = [torch.zeros(2, 4).t() for _ in range(2)]
+    watch = Stopwatch(torch.neg, copies[:1], source)
+    watch._inputs = copies  # several would be captured, which takes a GPU
+    source.copy_(torch.arange(8.0).view(4, 2))
+    watch.renew()
+    assert all(torch.equal(each, source) for each in copies)
+    Stopwatch(torch.neg, [source]).renew()
+    assert source[3, 1] == 7
+
+
 class StrawGpu:
     """A stream that runs what is enqueued when it is synchronized; its clock counts kernels as 10 us each."""
 
