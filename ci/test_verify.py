@@ -135,7 +135,8 @@ def test_a_replay_names_the_python_of_a_venv_whose_torch_is_used(suite: Suite, m
 def test_an_interrupt_ends_the_suite_and_is_130(tmp_path: Path) -> None:
     fakes.make_program(tmp_path / "bin" / "python", f"touch '{tmp_path}/begun'; exec sleep 30")
     code = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
 sys.path.insert(0, {str(fakes.CHECKOUT)!r})
 from pathlib import Path
 from ci import environment, start, verify

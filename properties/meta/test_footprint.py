@@ -62,8 +62,8 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("import os; os.environ['NEW_OF_A_LIBRARY'] = ''; return x.clone()", ()),
         ("import gc; gc.disable(); return x.clone()", ("whether garbage is collected: True -> False",)),
         (
-            "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); return x.clone()",
-            ("what SIGINT does: default_int_handler -> SIG_IGN",),
+            "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); return x.clone()",
+            ("what SIGTERM does: SIG_DFL -> SIG_IGN",),
         ),
         ("torch.set_autocast_enabled('cpu', True); return x.clone()", ("autocast on cpu: False -> True",)),
         ("with torch.autocast('cpu'): return x.clone()", ()),
