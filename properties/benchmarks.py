@@ -229,8 +229,9 @@ class Race:
             self._collect()
         case, nbytes = self.entry.case, 2 * self._given.nbytes
         figures = timing.figures(self._times, nbytes)
-        fastest = min(self._times[CANDIDATE])
-        impossible = timing.impossible(fastest, nbytes, nbytes * self._buffers, self.lineup.bus)
+        impossible = timing.impossible(
+            min(self._times[CANDIDATE]), min(self._times[COPY]), nbytes, nbytes * self._buffers, self.lineup.bus
+        )
         wrong, judged = self._judge()
         facts: dict[str, object] = {
             "target": self.lineup.device.partition(":")[0],

@@ -236,11 +236,10 @@ class Duel:
 
     def _impossible(self, batch: Batch, nbytes: int) -> str:
         """Why a contestant's times cannot be true; "" where they can."""
+        best_copy = min(*batch.times[COPY], *batch.times[AGAIN])
         for name in (CANDIDATE, BASE):
-            if name not in batch.times:
-                continue
-            fastest = min(batch.times[name])
-            said = timing.impossible(fastest, nbytes, nbytes * self._buffers, self.lineup.bus)
+            fastest = min(batch.times.get(name, [best_copy]))
+            said = timing.impossible(fastest, best_copy, nbytes, nbytes * self._buffers, self.lineup.bus)
             if said:
                 return f"{_of(name)}{said}"
         return ""

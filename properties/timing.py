@@ -17,6 +17,9 @@ from statistics import median
 CANDIDATE, BASE, COPY, EAGER, COMPILE = "candidate", "base", "copy", "eager", "compile"
 #: Bytes a second that no core moves to and from its first cache: three loads and stores of 64 bytes at 5 GHz are fewer.
 _A_CORE = 1e12
+#: A call so many times as fast as the copy has not done its work, if it is of so many bytes: the copy of fewer may take
+#: a thousand times as long on a busy CPU as on an idle one.
+_FASTER_THAN_COPY, _LARGE = 20, 64 << 20
 #: A round of the fastest lasts this many seconds: the clock resolves 0.5 us on a GPU and less on a CPU, so below 0.1 %
 #: of it. Beside one that takes a thousand times as long it lasts less: nobody asks for 0.1 % there.
 ROUND_SECONDS = 2e-3
@@ -135,13 +138,12 @@ def figures(times: Mapping[str, Sequence[float]], nbytes: int) -> dict[str, floa
     return found
 
 
-def impossible(fastest: float, nbytes: int, footprint: int, bus: Bus) -> str:
+def impossible(fastest: float, best_copy: float, nbytes: int, footprint: int, bus: Bus) -> str:
     """Why a time cannot be that of a call which did its work; "" where it can.
-
-    The copy's time says nothing here: on a busy CPU that of a small one is a thousand times what it is on an idle one.
 
     Args:
         fastest: seconds of the candidate's fastest round.
+        best_copy: seconds of the copy's fastest round.
         nbytes: that a call reads and writes.
         footprint: bytes that a sequence of calls reads and writes before it comes back to the first input.
         bus: of the GPU or CPU.
@@ -152,6 +154,11 @@ def impossible(fastest: float, nbytes: int, footprint: int, bus: Bus) -> str:
         return (
             f"invalid measurement: {nbytes / fastest / 1e9:.0f} GB/s, while {bus.what} can do at most "
             f"{bus.bytes_per_second / 1e9:.0f} GB/s: the call did not do its work within the time measured"
+        )
+    if nbytes >= _LARGE and fastest * _FASTER_THAN_COPY < best_copy:
+        return (
+            f"invalid measurement: a call takes {seconds(fastest)} where a copy of the same bytes takes "
+            f"{seconds(best_copy)}: the call did not do its work within the time measured"
         )
     return ""
 

@@ -22,24 +22,31 @@ H100 = Bus(3.35e12, 50 << 20)
 
 def test_a_bandwidth_above_the_cards_peak_is_invalid() -> None:
     nbytes = 2 << 30
-    assert timing.impossible(nbytes / 3.1e12, nbytes, nbytes, H100) == ""
-    said = timing.impossible(nbytes / 3.9e12, nbytes, nbytes, H100)
+    assert timing.impossible(nbytes / 3.1e12, nbytes / 3.0e12, nbytes, nbytes, H100) == ""
+    said = timing.impossible(nbytes / 3.9e12, nbytes / 3.0e12, nbytes, nbytes, H100)
     assert said.startswith("invalid measurement: 3900 GB/s, while the card's memory can do at most 3350 GB/s")
 
 
 def test_what_a_cache_may_keep_is_not_held_against_a_kernel() -> None:
     nbytes = 200 << 20  # four caches of 50 MiB: half of it need not pass the bus within the time
-    assert timing.impossible(nbytes / 6e12, nbytes, nbytes, H100) == ""
-    assert timing.impossible(nbytes / 7e12, nbytes, nbytes, H100) != ""
+    assert timing.impossible(nbytes / 6e12, nbytes / 6e12, nbytes, nbytes, H100) == ""
+    assert timing.impossible(nbytes / 7e12, nbytes / 6e12, nbytes, nbytes, H100) != ""
 
 
-def test_more_than_a_cores_first_cache_can_do_is_invalid_and_less_is_not_however_slow_the_copy() -> None:
-    # 131 KB in 66 us were called invalid on a busy machine, where a copy of them took 3 ms.
-    assert timing.impossible(66e-6, 2 * 131584, 2 * 131584, Bus.of_cores(2)) == ""
-    said = timing.impossible(2.7e-6, 8 << 20, 8 << 20, Bus.of_cores(2))
+def test_more_than_the_cores_caches_can_do_is_invalid() -> None:
+    nbytes = 8 << 20
+    said = timing.impossible(2.7e-6, 44e-3, nbytes, nbytes, Bus.of_cores(2))
     assert said.startswith("invalid measurement: 3107 GB/s, while 2 cores' caches can do at most 2000 GB/s")
-    assert "a core's cache" in timing.impossible(2.7e-6, 8 << 20, 8 << 20, Bus.of_cores(1))
-    assert timing.impossible(1e-9, 1 << 30, 1 << 30, Bus()) == "", "an unknown limit"
+    assert "a core's cache" in timing.impossible(2.7e-6, 44e-3, nbytes, nbytes, Bus.of_cores(1))
+
+
+def test_a_twentieth_of_a_copy_is_invalid_where_the_copy_is_of_many_bytes() -> None:
+    nbytes = 128 << 20
+    assert timing.impossible(2.3e-3, 44e-3, nbytes, nbytes, Bus()) == ""
+    said = timing.impossible(2.1e-3, 44e-3, nbytes, nbytes, Bus())
+    assert "a call takes 2.1 ms where a copy of the same bytes takes 44 ms" in said
+    # An honest call beside other work, whose copy waited for a core in every round.
+    assert timing.impossible(66e-6, 3.12e-3, 2 * 131584, 2 * 131584, Bus.of_cores(2)) == ""
 
 
 def test_short_calls_are_made_many_times_a_round_and_long_ones_once() -> None:
