@@ -18,7 +18,7 @@ import torch
 
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 
-from . import protocol, slots
+from . import protocol, replies, slots
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
 from .limits import Limits
@@ -26,7 +26,8 @@ from .manner import PLAIN, Manner
 from .memory import OutOfMemoryError, available_bytes
 from .observation import Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
-from .protocol import Message, Place, View
+from .protocol import ErrorInfo, Message, Place, View
+from .replies import LoadFailure
 from .slots import Slots
 
 #: A result from this size on is looked at where it lies, and holds until the next call: a copy might not fit.
@@ -34,22 +35,6 @@ _KEPT_APART = 1 << 30
 #: Workers that died one behind the other, without an answered call between, after which the GPU is asked whether it
 #: is still there.
 _DEATHS_IN_A_ROW = 3
-
-
-@dataclass(frozen=True)
-class LoadFailure:
-    """Why a candidate cannot be used.
-
-    Attributes:
-        text: what is wrong, ready for a report.
-        death: set where the worker died while loading.
-        timed_out: whether loading took longer than `Limits.build`.
-    """
-
-    text: str
-    death: Death | None = None
-    timed_out: bool = False
-    details: tuple[str, ...] = ()
 
 
 @dataclass
@@ -116,16 +101,13 @@ class Runner:
         except WorkerDiedError as dead:
             worker.close()
             self._died(dead)
-            text = f"the process that loads it ended: {dead.death.cause}"
-            if dead.timed_out:
-                text = f"is not loaded (import, build and __init__ together): {dead.death.cause}"
-            return LoadFailure(text, dead.death, dead.timed_out, dead.death.log)
+            return replies.death_while_loading(dead)
         except filelock.Timeout as busy:
             worker.close()
             return LoadFailure(f"another process has been building it for {self.limits.build:g} s: {busy.lock_file}")
         if reply["outcome"] != "loaded":
             worker.close()
-            return _load_failure(reply)
+            return replies.load_failure(reply)
         self._worker, self.taken = worker, str(reply.get("model", self.model))
         return None
 
@@ -402,29 +384,16 @@ class Runner:
         return seen
 
     def _seen(self, reply: Message, request: Message, given: Input, seconds: float) -> Observation:
-        try:
-            if reply["outcome"] == "raised":
-                if reply.get("device_lost"):
-                    raise WorkerDiedError(Death(f"the GPU context is lost: {reply['error']['text']}", "call"), False)
-                return Observation(Outcome.RAISED, error=protocol.error_from(reply["error"]), seconds=seconds)
-            meta = protocol.meta_from(reply["meta"])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise WorkerDiedError(Death("wrote garbage where its reply belongs", request["op"]), False) from None
+        said = replies.answer(reply, request["op"])
+        if isinstance(said, ErrorInfo):
+            return Observation(Outcome.RAISED, error=said, seconds=seconds)
         output = None
-        if request["output"] is not None and meta.shape == given.shape and meta.dtype == given.dtype:
+        if request["output"] is not None and said.shape == given.shape and said.dtype == given.dtype:
             with self.watched():
                 raw = self.memory.found(Place(**request["output"]))
                 raw = raw if len(raw) >= _KEPT_APART else raw.clone()
             output = raw.view(given.logical.dtype).view(given.shape)
-        return Observation(Outcome.RETURNED, meta=meta, output=output, device=self.device, seconds=seconds)
-
-
-def _load_failure(reply: Message) -> LoadFailure:
-    if reply["outcome"] == "unusable":
-        return LoadFailure(str(reply.get("text")))
-    error = protocol.error_from(reply["error"])
-    verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
-    return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
+        return Observation(Outcome.RETURNED, meta=said, output=output, device=self.device, seconds=seconds)
 
 
 def _view(given: Input, place: Place) -> View:

@@ -19,7 +19,8 @@ from .limits import Limits
 from .memory import OutOfMemoryError
 from .observation import Outcome
 from .operators import Operator
-from .runner import LoadFailure, Runner
+from .replies import LoadFailure
+from .runner import Runner
 from .strategies import Domain
 
 #: What ``--require`` may name: parts of the domain, and promises beyond the values.

@@ -15,7 +15,8 @@ from ..cases import parse
 from ..observation import Observation, Outcome
 from ..process import Nursery
 from ..protocol import OVERWRITTEN_BYTE
-from ..runner import LoadFailure, Runner
+from ..replies import LoadFailure
+from ..runner import Runner
 from .conftest import RIGHT, MakeRunner
 
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))

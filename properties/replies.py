@@ -1,0 +1,68 @@
+"""What a worker's reply says, in the judging process's own terms.
+
+A worker is believed in nothing: what has not the form of a reply is taken for its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import protocol
+from .observation import Death
+from .process import WorkerDiedError
+from .protocol import ErrorInfo, Message, OutputMeta
+
+
+@dataclass(frozen=True)
+class LoadFailure:
+    """Why a candidate cannot be used.
+
+    Attributes:
+        text: what is wrong, ready for a report.
+        death: set where the worker died while loading.
+        timed_out: whether loading took longer than `Limits.build`.
+        details: more lines, of an exception or of what was printed.
+    """
+
+    text: str
+    death: Death | None = None
+    timed_out: bool = False
+    details: tuple[str, ...] = ()
+
+
+def load_failure(reply: Message) -> LoadFailure:
+    """What a worker says that has not loaded its candidate."""
+    if reply["outcome"] == "unusable":
+        return LoadFailure(str(reply.get("text")))
+    error = protocol.error_from(reply["error"])
+    verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
+    return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
+
+
+def death_while_loading(dead: WorkerDiedError) -> LoadFailure:
+    """What the end of a worker says that was loading its candidate."""
+    text = f"the process that loads it ended: {dead.death.cause}"
+    if dead.timed_out:
+        text = f"is not loaded (import, build and __init__ together): {dead.death.cause}"
+    return LoadFailure(text, dead.death, dead.timed_out, dead.death.log)
+
+
+def answer(reply: Message, operation: str) -> OutputMeta | ErrorInfo:
+    """What a call came to: a result as it looks from outside, or an exception.
+
+    Args:
+        reply: the worker's.
+        operation: what it was asked for.
+
+    Raises:
+        WorkerDiedError: it can do no more calls, or has not written a reply.
+    """
+    try:
+        if reply["outcome"] != "raised":
+            return protocol.meta_from(reply["meta"])
+        if not reply.get("device_lost"):
+            return protocol.error_from(reply["error"])
+        lost = str(reply["error"]["text"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise WorkerDiedError(Death("wrote garbage where its reply belongs", operation), False) from None
+    raise WorkerDiedError(Death(f"the GPU context is lost: {lost}", "call"), False)
