@@ -1,26 +1,22 @@
-"""What can be known of the CUDA kernel without a GPU: that it compiles for every architecture we claim, its choices.
+"""What can be known of the CUDA kernel without a GPU: that it compiles for every architecture we claim, and to what.
 
 nvcc compiles the device code with warnings as errors. Its resource report and its PTX answer the rest: nothing spills
-to local memory, divisions and denormals are IEEE's. The choice of kernel is a pure function of layout and limits: the
-host compiler builds it, and it is asked here where neighbouring sizes fall. What is not seen here is the code running.
+to local memory, divisions and denormals are IEEE's. What is not seen here is the code running. `test_choice` asks which
+kernel a call gets.
 """
 
-import ctypes
 import itertools
-import math
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
-from kernels.cuda.op import REGIMES, SOURCES, Limits
-from kernels.toolchain import find_compiler
+from kernels.cuda.op import SOURCES
 
 # Architecture of the PTX, and machine code to make of it: one pass of the front end serves all cards without clusters.
 TARGETS = {"80": ("80", "86", "89"), "90a": ("90a",), "100a": ("100a",), "120": ("120",)}
@@ -29,31 +25,6 @@ ARCHITECTURES = tuple(itertools.chain.from_iterable(TARGETS.values()))
 FLAGS = ("-std=c++17", "-O3", "-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra")
 # Seconds; 40 with two idle cores, more where they are shared.
 COMPILE_TIMEOUT = 600
-
-H100 = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True, memory=3352)
-H200 = replace(H100, memory=4916)
-A100 = Limits(sms=108, shared_per_sm=167936, shared_per_block=166912, max_cluster=1, cooperative=True, memory=1935)
-L4 = Limits(sms=58, shared_per_sm=102400, shared_per_block=101376, max_cluster=1, cooperative=True, memory=300)
-B200 = Limits(sms=148, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True, memory=7672)
-SM120 = Limits(sms=170, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=1792)
-ALONE = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=1, cooperative=False, memory=0)
-DEVICES = {
-    "H100": H100,
-    "H200": H200,
-    "A100": A100,
-    "L4": L4,
-    "B200": B200,
-    "sm_120": SM120,
-    "without cooperative launches": ALONE,
-}
-
-KINDS = {"fp16": (0, 2), "bf16": (1, 2), "fp32": (2, 4), "fp64": (3, 8)}
-
-# An address as the allocator gives it: a multiple of 512 bytes.
-BASE = 1 << 40
-
-
-# ---- Compiling -----------------------------------------------------------------------------------------------------
 
 
 def find_nvcc() -> str | None:
@@ -205,274 +176,3 @@ def test_a_warning_would_fail(nvcc: str, tmp_path: Path) -> None:
 def test_the_build_knows_every_file_of_the_source() -> None:
     named = {*SOURCES.cpp, *SOURCES.headers, *SOURCES.cuda}
     assert named == {path.name for path in SOURCES.folder.iterdir() if path.suffix in (".cpp", ".cu", ".cuh", ".h")}
-
-
-# ---- The choice ----------------------------------------------------------------------------------------------------
-
-SHIM = """
-#include "choice.h"
-extern "C" void choose(int kind, int dims, long long const* sizes, long long const* in_strides,
-                       long long const* out_strides, long long in, long long out, int const* limits, long long* plan) {
-  std::int64_t shape[64], from[64], to[64];
-  for (int d = 0; d < dims; ++d) shape[d] = sizes[d], from[d] = in_strides[d], to[d] = out_strides[d];
-  l1norm::Call const call{static_cast<l1norm::Kind>(kind), dims, shape, from, to, reinterpret_cast<void const*>(in),
-                          reinterpret_cast<void*>(out)};
-  l1norm::Layout const at = l1norm::lay_out(call);
-  l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]});
-  long long const numbers[] = {static_cast<int>(p.regime), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
-                               p.unit_bytes, p.shifted, p.across, p.width, p.held, p.slice, p.teams, p.blocks,
-                               p.shared, p.workspace, at.rows, at.outer.dims};
-  for (int i = 0; i < 19; ++i) plan[i] = numbers[i];
-}
-"""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A choice, as the launcher gets it; `rows` and `dims` are what the layout was reduced to."""
-
-    regime: str
-    threads: int
-    team: int
-    lanes: int
-    each: int
-    rows_each: int
-    unit: int
-    unit_bytes: int
-    shifted: int
-    across: int
-    width: int
-    held: int
-    slice: int
-    teams: int
-    blocks: int
-    shared: int
-    workspace: int
-    rows: int
-    dims: int
-
-
-Choose = Callable[..., Plan]
-
-
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-
-
-@pytest.fixture(scope="module")
-def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
-    folder = tmp_path_factory.mktemp("choice")
-    (folder / "shim.cpp").write_text(SHIM)
-    flags = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{SOURCES.folder}")
-    result = run(find_compiler().path, *flags, folder / "shim.cpp", "-o", folder / "choice.so")
-    assert result.returncode == 0, result.stderr
-    function = ctypes.CDLL(str(folder / "choice.so")).choose
-    function.restype = None
-
-    def ask(
-        shape: tuple[int, ...],
-        kind: str = "fp32",
-        device: Limits = H100,
-        strides: tuple[int, ...] | None = None,
-        out: tuple[int, ...] | None = None,
-        offset: int = 0,
-    ) -> Plan:
-        def numbers(values: tuple[int, ...]) -> ctypes.Array[ctypes.c_longlong]:
-            return (ctypes.c_longlong * len(values))(*values)
-
-        code, size = KINDS[kind]
-        at = strides or contiguous(shape)
-        limits = (ctypes.c_int * 6)(*(int(limit) for limit in astuple(device)))
-        plan = (ctypes.c_longlong * 19)()
-        addresses = (ctypes.c_longlong(BASE + offset * size), ctypes.c_longlong(2 * BASE))
-        function(code, len(shape), numbers(shape), numbers(at), numbers(out or at), *addresses, limits, plan)
-        return Plan(REGIMES[plan[0]], *plan[1:])
-
-    return ask
-
-
-@pytest.mark.parametrize(
-    ("columns", "regime"),
-    [
-        (1, "tile"),
-        (128, "tile"),
-        (129, "group"),
-        (1024, "group"),
-        (1025, "block"),
-        (16384, "block"),
-        (18912, "block"),
-        (18913, "cluster"),
-        (65535, "cluster"),
-        (65536, "cluster"),
-        (262143, "cluster"),
-        (302592, "cluster"),
-        (302593, "grid"),
-        (8388608, "grid"),
-        (52000000, "grid"),
-        (53000000, "sweeps"),
-        (1 << 28, "sweeps"),
-    ],
-)
-def test_neighbouring_sizes_fall_where_the_table_says(choose: Choose, columns: int, regime: str) -> None:
-    assert choose((4096, columns)).regime == regime
-
-
-@pytest.mark.parametrize(
-    ("shape", "strides", "out", "regime"),
-    [
-        ((0, 8), (8, 1), (8, 1), "empty"),
-        ((8, 0), (1, 1), (1, 1), "empty"),
-        ((300, 64), (65, 1), (64, 1), "group"),
-        ((64, 100), (0, 1), (100, 1), "group"),
-        ((4096, 4096), (1, 4096), (1, 4096), "columns"),
-        ((4096, 4096), (1, 4097), (1, 4096), "columns"),
-        ((64, 1000, 33, 35), (1155000, 1155, 35, 1), (1155000, 1155, 35, 1), "columns"),
-        ((64, 1000, 2), (2000, 2, 1), (2000, 2, 1), "strided"),
-        ((64, 100), (200, 2), (100, 1), "strided"),
-        ((64, 100), (1, 0), (100, 1), "strided"),
-        ((3, 9, 2, 2, 2, 2, 2), (900, 1, 400, 170, 80, 35, 15), (288, 1, 144, 72, 36, 18, 9), "strided"),
-    ],
-)
-def test_layouts_fall_where_the_table_says(
-    choose: Choose, shape: tuple[int, ...], strides: tuple[int, ...], out: tuple[int, ...], regime: str
-) -> None:
-    assert choose(shape, strides=strides, out=out).regime == regime
-
-
-def test_the_headline_row_is_a_cluster_of_four_wherever_it_starts(choose: Choose) -> None:
-    for columns, offset in itertools.product((65535, 65536), (0, 1, 3, 31)):
-        plan = choose((32768, columns), offset=offset)
-        assert (plan.regime, plan.team, plan.blocks) == ("cluster", 4, 4 * 32768)
-
-
-def test_few_rows_are_spread_over_more_blocks(choose: Choose) -> None:
-    assert choose((1, 65535)).team == 16
-    assert choose((16, 65535)).team == 16
-    assert choose((128, 1024)).blocks == 128
-
-
-def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> None:
-    for columns, team in ((65535, "cluster"), (75648, "cluster"), (75649, "grid"), (262143, "grid")):
-        assert choose((4096, columns), device=H100).regime == "cluster"
-        assert choose((4096, columns), device=H200).regime == team
-    # Not where all rows run at once, nor where such a launch is not to be had.
-    assert choose((49, 131072), device=H200).regime == "cluster"
-    assert choose((50, 131072), device=H200).regime == "grid"
-    assert choose((4096, 262143), device=replace(H200, cooperative=False)).regime == "cluster"
-
-
-@pytest.mark.parametrize(
-    ("columns", "kind", "slow", "fast"),
-    [
-        (4095, "bf16", 128, 64),
-        (2561, "fp16", 64, 32),
-        (8191, "bf16", 256, 128),
-        (16383, "bf16", 256, 256),
-        (32767, "bf16", 256, 384),
-        (65535, "bf16", 256, 384),
-        (65535, "fp32", 256, 384),
-        (4095, "fp32", 256, 256),
-        (2049, "fp32", 128, 128),
-        (12199, "fp32", 256, 256),
-        (12289, "fp32", 256, 384),
-    ],
-)
-def test_fast_memory_asks_for_other_threads(choose: Choose, columns: int, kind: str, slow: int, fast: int) -> None:
-    assert choose((32768, columns), kind, H100).threads == slow
-    assert choose((32768, columns), kind, H200).threads == fast
-    assert choose((32768, columns), kind, replace(H200, memory=0)).threads == slow
-
-
-ROWS = (1, 3, 16, 131, 4096, 1 << 20)
-SHORT = (1, 2, 3, 7, 8, 9, 64, 127, 128, 129, 255, 1000, 1023, 1025)
-LONG = (4095, 65535, 65536, 262143, 849999, 8388607, 1 << 28)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", DEVICES)
-def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str, kind: str) -> None:
-    device = DEVICES[name]
-    per = 16 // KINDS[kind][1]
-    for rows, columns, offset in itertools.product(ROWS, SHORT + LONG, (0, 1)):
-        plan = choose((rows, columns), kind, device, offset=offset)
-        label = f"{rows} x {columns} {kind}: {plan}"
-        assert 0 < plan.blocks < 2**31, label
-        assert plan.team <= device.max_cluster or plan.regime == "grid", label
-        vectors = columns // per + 7 * (offset > 0)
-        match plan.regime:
-            case "group":
-                edges = 2 * (per - 1) if offset or columns % per else 0
-                assert plan.lanes * plan.each >= columns // per, label
-                assert plan.lanes >= edges, label
-                assert plan.blocks * (plan.threads // plan.lanes) >= rows, label
-            case "tile":
-                assert plan.rows_each * columns * KINDS[kind][1] <= 8192, label
-                assert plan.blocks * plan.rows_each >= rows, label
-            case "block" | "cluster":
-                assert plan.held * plan.team >= vectors, label
-                assert plan.shared + 2048 <= device.shared_per_block, label
-                assert plan.threads * plan.team // 32 <= 16 * 8, label
-                assert plan.blocks == rows * plan.team, label
-            case "grid":
-                assert device.cooperative, label
-                assert plan.slice * plan.team >= vectors, label
-                assert plan.held <= plan.slice, label
-                # All of a cooperative launch's blocks run at once, three on an SM.
-                assert plan.blocks <= 3 * device.sms, label
-                assert 3 * (plan.shared + 1152 + 1024) <= device.shared_per_sm, label
-                assert plan.team == 1 or plan.slice * (plan.team - 1) < vectors + 8 * plan.team, label
-            case "sweeps":
-                assert plan.slice * plan.held >= vectors, label
-                assert plan.blocks == plan.slice * plan.teams, label
-                assert 1 <= plan.teams <= rows, label
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", DEVICES)
-def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) -> None:
-    device = DEVICES[name]
-    for outer, columns, strip in itertools.product((1, 64), (2, 3, 31, 1000, 4096, 70000), (8, 33, 1024, 1155, 50176)):
-        plan = choose((outer, columns, strip), kind, device)
-        assert plan.regime == "columns"
-        per = plan.unit_bytes // KINDS[kind][1]
-        tiles = plan.blocks // (outer * plan.team)
-        assert plan.blocks == tiles * outer * plan.team
-        assert (tiles - 1) * plan.width < strip <= tiles * plan.width
-        assert 1 <= plan.across <= 256
-        assert plan.shared <= device.shared_per_block
-        assert plan.team <= device.max_cluster
-        # Vectors are shifted where strips do not begin and end with one; a thread's columns have one shift.
-        assert plan.unit_bytes == 16
-        assert plan.shifted == (strip % per != 0)
-        assert plan.width <= ((plan.across - 1) * per + 1 if plan.shifted else plan.across * per)
-        assert not plan.shifted or 256 // plan.across % per == 0
-
-
-@pytest.mark.parametrize(
-    ("strides", "out", "offset", "unit_bytes"),
-    [
-        ((1, 4096), (1, 4096), 0, 16),
-        ((1, 4097), (1, 4096), 0, 4),
-        ((1, 4096), (1, 4097), 0, 4),
-        ((1, 4096), (1, 4096), 1, 4),
-        ((1, 4096), (1, 4096), 4, 16),
-        ((1, 4097), (1, 4097), 0, 16),
-    ],
-)
-def test_16_bytes_at_once_need_input_and_output_aligned_alike(
-    choose: Choose, strides: tuple[int, int], out: tuple[int, int], offset: int, unit_bytes: int
-) -> None:
-    assert choose((4096, 512), strides=strides, out=out, offset=offset).unit_bytes == unit_bytes
-
-
-def test_the_same_call_gets_the_same_plan_whatever_its_dimensions_are_called(choose: Choose) -> None:
-    flat = choose((6 * 35, 4096))
-    channels_last = choose((6, 4096, 5, 7), strides=(35 * 4096, 1, 7 * 4096, 4096))
-    assert channels_last == flat
-    assert choose((1, 4096, 1, 210), strides=(0, 1, 0, 4096)) == flat
-
-
-def test_rows_beyond_two_to_the_31_are_addressed(choose: Choose) -> None:
-    plan = choose((3 * 2**31, 3), "fp16")
-    assert plan.rows == 3 * 2**31
-    assert plan.blocks * plan.rows_each >= plan.rows

@@ -20,7 +20,7 @@ from ..options import ROOT
 from ..process import nursery_environment
 from ..sanitized import CASE_MARK
 from ..targets import machine
-from .test_cuda_source import Choose, choose  # noqa: F401 - the fixture
+from .test_choice import Choose, choose  # noqa: F401 - the fixture
 from .under_sanitizer import CASES
 
 TOOLS = ("racecheck", "synccheck", "initcheck")
