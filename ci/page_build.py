@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ci import page_gate
+from ci import page_gate, wording
 from ci.gate_record import Record
 from ci.page_content import Block, Cell, Code, Figure, Fold, Gallery, Items, Page, Section, Table, Text, Verdict
 from ci.page_facts import PEERS, Kills, Missing, Run, Timing, devices, history
-from ci.report import AGAINST, Candidate, Property, Report, Target, exit_code
+from ci.report import AGAINST, Candidate, Property, Report, Target, exit_code, not_examined, not_run
 
 # How the words of a report are meant.
 TONES = {
@@ -131,9 +131,9 @@ def correctness(found: Report) -> Section:
     tests = found.tests
     counts = f"{tests.passed} passed, {tests.failed} failed, {tests.errors} errors, {tests.skipped} skipped"
     blocks.append(Text(f"Tests: {counts}."))
-    if found.not_run:
-        left = Items(tuple(f"{what}: {why}" for what, why in found.not_run))
-        blocks.append(Fold(f"Not run ({len(found.not_run)})", (left,)))
+    left = [*wording.not_run(not_run(found)), *wording.not_examined(not_examined(found))]
+    if left:
+        blocks.append(Fold("What was not run, and why", (Items(tuple(left)),)))
     names = ", ".join(dict.fromkeys(candidate.name for candidate in found.candidates))
     return Section(f"Correctness of {names}" if names else "Correctness", tuple(blocks))
 
@@ -190,16 +190,19 @@ def _where_to_replay(shown: Iterable[Sequence[str]]) -> str:
 
 
 def _properties(candidate: Candidate, target: Target) -> Fold:
-    rows = tuple(
-        (each.name, verdict(each.outcome), str(each.examples), "; ".join(finding.text for finding in each.findings))
-        for each in target.properties
-    )
+    rows = tuple((each.name, verdict(each.outcome), str(each.examples), _found(each)) for each in target.properties)
     title = f"Every property of {candidate.name} on {target.name}"
     table = Table(title, ("property", "outcome", "examples", "found"), rows, frozenset({2}))
     blocks: list[Block] = [table]
     if target.unsupported:
         blocks += [Text("Not supported:"), Items(tuple(f"{what}: {why}" for what, why in target.unsupported))]
     return Fold(title, tuple(blocks))
+
+
+def _found(prop: Property) -> str:
+    """What was found, and noticed, and why nothing was."""
+    notes = (f"{note} ({wording.many(count, 'case')})" for note, count in prop.notes)
+    return "; ".join([*(finding.text for finding in prop.findings), *notes, *filter(None, [prop.reason])])
 
 
 def speed(runs: Sequence[Run], device: str, drawer: Drawer | None) -> list[Section]:

@@ -6,10 +6,11 @@ Promise: a pure reader. A report of another schema, a missing field or a word th
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from ci import wording
 from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE
 
 # The version of the report that is read here.
@@ -17,6 +18,8 @@ SCHEMA = 1
 VERDICTS = ("accepted", "rejected", "not-judged", "does-not-build", "timeout")
 # Verdicts that turn a candidate away.
 AGAINST = ("rejected", "does-not-build", "timeout")
+# Outcomes of a property that was not looked at.
+OUT = ("not-examined", "skipped")
 
 
 class ReportError(Exception):
@@ -34,12 +37,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Property:
-    """How one property fared: its outcome, the examples it looked at, and what it found."""
+    """How one property fared: its outcome, the examples it looked at, what it found, what it noticed and how often.
+
+    `reason` says why it was not examined.
+    """
 
     name: str
     outcome: str
     examples: int
     findings: tuple[Finding, ...]
+    reason: str = ""
+    notes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class Target:
     reason: str
     unsupported: tuple[tuple[str, str], ...]
     properties: tuple[Property, ...]
+
+    @property
+    def examined(self) -> bool:
+        """Whether more was looked at than whether the candidate answers at all."""
+        return any(each.outcome not in OUT and each.name != "contact" for each in self.properties)
 
 
 @dataclass(frozen=True)
@@ -216,13 +229,35 @@ def _target(name: str, node: Node) -> Target:
 def _property(node: Node) -> Property:
     return Property(
         name=node.text("name"),
-        outcome=node.word("outcome", ("passed", "failed", "reported", "not-examined", "skipped")),
+        outcome=node.word("outcome", ("passed", "failed", "reported", *OUT)),
         examples=node.count("examples"),
         findings=tuple(
             Finding(child.text("kind"), child.text("text"), tuple(shlex.split(child.optional_text("replay") or "")[1:]))
             for child in node.children("findings")
         ),
+        reason=node.optional_text("reason") or "",
+        notes=_notes(node.child("notes")) if "notes" in node.value else (),
     )
+
+
+def _notes(node: Node) -> tuple[tuple[str, int], ...]:
+    return tuple((note, node.count(note)) for note in node.value)
+
+
+def not_examined(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """Property, candidate, target and reason of what was not examined, where others of the candidate were."""
+    for candidate in report.candidates:
+        for target in candidate.targets:
+            if target.examined:
+                for each in target.properties:
+                    if each.outcome == "not-examined":
+                        yield each.name, candidate.name, target.name, each.reason
+
+
+def not_run(report: Report) -> list[tuple[str, str]]:
+    """What was not run, and why, besides the properties of `not_examined`."""
+    told = {wording.place(prop, candidate, target) for prop, candidate, target, _ in not_examined(report)}
+    return [(what, why) for what, why in report.not_run if what not in told]
 
 
 def exit_code(report: Report) -> int:

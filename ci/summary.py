@@ -7,7 +7,9 @@ command that replays it from any folder in a fresh shell.
 import shlex
 from pathlib import Path
 
-from ci.report import AGAINST, Candidate, Report, Target
+from ci import wording
+from ci.report import AGAINST, OUT, Candidate, Report, Target, not_examined, not_run
+from ci.wording import many
 
 
 def lines(report: Report, command: str) -> list[str]:
@@ -33,8 +35,7 @@ def lines(report: Report, command: str) -> list[str]:
     tests = report.tests
     counts = [f"{tests.passed} passed", f"{tests.failed} failed", f"{tests.errors} errors", f"{tests.skipped} skipped"]
     found.append(f"tests: {', '.join(counts)}, {tests.deselected} deselected")
-    found += [f"not run: {what}: {why}" for what, why in report.not_run]
-    return found
+    return [*found, *wording.not_run(not_run(report)), *wording.not_examined(not_examined(report))]
 
 
 def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[str]:
@@ -42,33 +43,28 @@ def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[
     found = [f"{candidate.verdict}{' in what was run' if partial else ''}: {candidate.path}{shipped}"]
     for target in candidate.targets:
         found.append(f"  {target.name}: {_describe(target)}")
-        if target.unsupported:
-            found.append(f"    unsupported: {', '.join(what for what, _ in target.unsupported)}")
         failed = [finding for each in target.properties if each.outcome == "failed" for finding in each.findings]
         if target.verdict in AGAINST and failed:
             found.append(f"    {failed[0].kind}: {failed[0].text}")
             if any(word.startswith("--case=") for word in failed[0].replay):
                 found.append(f"    replay: {' '.join([command, *map(shlex.quote, failed[0].replay)])}")
-        told = [each for each in target.properties if each.outcome == "reported" and each.findings]
-        found += [f"    not required, and not kept: {each.name} ({each.findings[0].text})" for each in told]
+        told = [(each.name, each.findings[0].text) for each in target.properties if each.outcome == "reported"]
+        remarks = wording.not_kept(told, failed[0].text if failed else "")
+        remarks += wording.not_supported(target.unsupported)
+        remarks += wording.noticed(note for each in target.properties for note in each.notes)
+        found += [f"    {remark}" for remark in remarks]
     return found
 
 
 def _describe(target: Target) -> str:
     reason = f" ({target.reason})" if target.reason else ""
     if not target.judged:
-        return f"not judged{reason}"
+        return f"not-judged{reason}"
     outcomes = [each.outcome for each in target.properties]
-    examples = sum(each.examples for each in target.properties)
-    counts = [f"{_many(examples, 'example')} of {_many(len(outcomes), 'property')}"]
-    counts += [f"{outcomes.count(word)} {word}" for word in ("failed", "not-examined", "skipped") if word in outcomes]
+    looked_at = [each for each in target.properties if each.outcome not in OUT]
+    counts = [f"{many(sum(each.examples for each in looked_at), 'example')} of {many(len(looked_at), 'property')}"]
+    counts += [f"{outcomes.count(word)} {word}" for word in ("failed", *OUT) if word in outcomes]
     return f"{target.verdict}{reason}: {', '.join(counts)}"
-
-
-def _many(count: int, thing: str) -> str:
-    """A count with its noun: one property, two properties."""
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
-    return f"{count} {thing if count == 1 else plural}"
 
 
 def replay_command(checkout: Path, python: str | None) -> str:

@@ -105,7 +105,7 @@ def test_the_summary_says_what_ran_and_what_did_not() -> None:
         "kernelproof: torch 2.11.0, no GPU, profile kp-default, seed 0",
         "accepted: /some where/k.py (shipped)",
         "  cpu: accepted: 100 examples of 1 property",
-        "  cuda: not judged (no GPU)",
+        "  cuda: not-judged (no GPU)",
         "tests: 3 passed, 0 failed, 0 errors, 1 skipped, 2 deselected",
         "not run: cuda: no GPU",
     ]
@@ -145,7 +145,35 @@ def test_what_is_only_told_is_named_and_never_the_reason_of_a_rejection() -> Non
     target = fakes.target("rejected", properties=[told, failed])
     lines = lines_of(fakes.report(fakes.candidate("rejected", cpu=target)))
     assert "    wrong-value: no absolute value" in lines
-    assert "    not required, and not kept: determinism (other bits)" in lines
+    assert "    not required, and not kept: determinism: other bits" in lines
+
+
+def out(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "outcome": "not-examined", "examples": 0, "findings": [], "reason": "cuda only"} | more
+
+
+def test_of_all_candidates_it_says_what_was_noticed_and_once_what_was_not_examined() -> None:
+    seen = {"name": "odd", "outcome": "passed", "examples": 9, "findings": [], "notes": {"the mean is rounded": 2}}
+    noted = fakes.target(properties=[seen, out("huge"), out("graph")])
+    plain = fakes.target(properties=[seen | {"notes": {}}, out("huge"), out("graph")])
+    document = fakes.report(fakes.candidate(cpu=noted), fakes.candidate(cpu=plain) | {"name": "l", "path": "/l.py"})
+    document["not_run"] = [
+        {"what": f"{prop} of {name} on cpu", "why": "cuda only"} for prop in ("huge", "graph") for name in "kl"
+    ]
+    lines = lines_of(document)
+    assert "  cpu: accepted: 9 examples of 1 property, 2 not-examined" in lines
+    assert lines.count("    noticed: the mean is rounded (2 cases)") == 1
+    assert [line for line in lines if "huge" in line] == ["not-examined: huge, graph of k, l on cpu: cuda only"]
+
+
+def test_where_nothing_was_examined_the_reason_is_the_verdicts() -> None:
+    contact = {"name": "contact", "outcome": "failed", "examples": 1, "findings": [fakes.finding("does not parse")]}
+    document = fakes.report(
+        fakes.candidate("does-not-build", cpu=fakes.target("does-not-build", properties=[contact, out("odd")]))
+    )
+    lines = lines_of(document)
+    assert "  cpu: does-not-build: 1 example of 1 property, 1 failed, 1 not-examined" in lines
+    assert not any(line.startswith("not-examined") for line in lines)
 
 
 def test_a_part_of_the_properties_is_no_verdict() -> None:
@@ -165,4 +193,4 @@ def test_the_summary_names_usage_and_internal_errors_and_missing_isolation() -> 
 
 def test_unsupported_parts_are_named() -> None:
     supported_less = fakes.target(unsupported={"float16": "TypeError"})
-    assert "    unsupported: float16" in lines_of(fakes.report(fakes.candidate(cpu=supported_less)))
+    assert "    not supported: float16: TypeError" in lines_of(fakes.report(fakes.candidate(cpu=supported_less)))

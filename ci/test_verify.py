@@ -67,7 +67,7 @@ import pytest
 def test_finding():
     pytest.fail("wrong-value: off by the factor 8", pytrace=False)
 def test_not_examined():
-    pytest.skip("not examined")
+    pytest.skip("not-examined")
 def test_broken(no_such_fixture):
     pass
 """

@@ -1,7 +1,7 @@
 """Examine one property of one subject: draw cases, run them, shrink a failure, confirm it in a fresh worker.
 
 Hypothesis draws and shrinks; `search` remembers, reduces and confirms. After two properties under which the candidate
-hung, the rest run one small case each and count as not examined.
+hung, the rest run one small case each and count as `not-examined`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from ci import wording
+
 from . import cards, records, summary
 from .examination import Property
 from .l1_norm import L1_NORM
@@ -117,7 +119,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every property is a test for every candidate and target."""
     if "seat" in metafunc.fixturenames:
         run = metafunc.config.stash[_RUN]
-        nobody = pytest.param(None, marks=pytest.mark.skip(reason="not judged: no target to run on"), id="nobody")
+        nobody = pytest.param(None, marks=pytest.mark.skip(reason="not-judged: no target to run on"), id="nobody")
         metafunc.parametrize("seat", run.seats or [nobody], ids=_ids(run.seats), scope="session", indirect=True)
 
 
@@ -192,7 +194,7 @@ def examine(request: pytest.FixtureRequest, seat: Seat) -> Examine:
             told = run.told.setdefault((who["path"], who["target"]), set())
             pytest.fail(summary.failure(who, what, told), pytrace=False)
         if what["outcome"] == "not-examined":
-            pytest.skip(f"not examined: {what['reason']}")
+            pytest.skip(f"not-examined: {what['reason']}")
 
     return run_it
 
@@ -219,7 +221,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def _gather(gathered: Gathered, who: Record, what: Record) -> None:
     gathered.records.append((who, what))
-    where = f"{what['name']} of {who['name']} on {who['target']}"
+    where = wording.place(what["name"], who["name"], who["target"])
     if what["outcome"] != "not-examined":
         gathered.not_run += [(f"{where}, {case}", why) for case, why in what["not_run"].items()]
     if what["outcome"] == "not-examined" and what["name"] != "contact" and who["broken"] is None:

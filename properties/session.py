@@ -73,8 +73,8 @@ def seats(options: Options, machine: Machine, operator: Operator = L1_NORM) -> t
     """
     missing = {"cuda": machine.no_gpu or ("" if "cuda" in JUDGED_TARGETS else "judging on cuda is not built yet")}
     here = [target for target in options.targets if not missing.get(target)]
-    not_run = [(target, f"not judged: {missing[target]}") for target in options.targets if missing.get(target)]
-    not_run += [(path.name, "not judged: it defines no ModelNew, and others import it") for path in options.helpers]
+    not_run = [(target, missing[target]) for target in options.targets if missing.get(target)]
+    not_run += [(path.name, "it defines no ModelNew, and others import it") for path in options.helpers]
     found = []
     for path in options.candidates:
         shipped = path == operator.shipped
@@ -150,7 +150,7 @@ class Session:
         elif not prop.applies(self.operator):
             result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
         elif seat.target not in prop.targets:
-            result = Examination(prop, "not-examined", reason=f"it is checked on {' and '.join(prop.targets)} only")
+            result = Examination(prop, "not-examined", reason=f"checked on {' and '.join(prop.targets)} only")
         elif self.options.case is not None:
             result = engine.replay(subject, prop, self.options.case[1])
         else:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
+
+from ci import wording
 
 from . import records
 from .cases import DTYPE_FEATURES
@@ -15,8 +18,8 @@ from .options import Options
 from .records import Record
 from .targets import Machine
 
-#: Where the words of a finding end and the larger case begins that they were made for.
-_SEEN = " (seen at "
+#: What stands in a table where there is no figure.
+_NONE = "-"
 
 
 def header(options: Options, machine: Machine, seed: int, not_run: list[tuple[str, str]]) -> list[str]:
@@ -62,7 +65,7 @@ def failures(found: list[tuple[Record, Record]]) -> list[tuple[str, str]]:
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[tuple[Record, Record]]] = {}
     for who, what in sorted(found, key=lambda pair: records.place(pair[1])):
         if what["outcome"] == "failed":
-            same = tuple((finding["kind"], cause(finding)) for finding in what["findings"])
+            same = tuple((finding["kind"], wording.cause(finding["text"])) for finding in what["findings"])
             groups.setdefault((who["path"], who["target"], same), []).append((who, what))
     seats = list(dict.fromkeys((who["path"], who["target"]) for who, _ in found))
     blocks = []
@@ -74,48 +77,45 @@ def failures(found: list[tuple[Record, Record]]) -> list[tuple[str, str]]:
     return blocks
 
 
-def cause(finding: Record) -> str:
-    """What a finding says, without the case that it was seen on: properties that say the same found one fault."""
-    words: str = finding["text"]
-    return words.partition(_SEEN)[0]
-
-
 def text(report: Record, width: int) -> str:
     """The summary at the end of a run."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 100), highlight=False, soft_wrap=False)
     for entry in report["candidates"]:
         for target, facts in entry["targets"].items():
-            console.print(_table(entry, target, facts))
+            if any(map(_looked_at, facts["properties"])):
+                console.print(_table(entry, target, facts))
             _by_dtype(console, facts)
             _drawn(console, facts)
             _remarks(console, facts)
     for entry in report["candidates"]:
         finding = records.first_finding(entry)
-        because = f": {finding['text']}" if finding else ""
-        if finding and finding["kind"] != entry["verdict"]:
-            because = f": {finding['kind']}{because}"
+        if finding:
+            kind = "" if finding["kind"] == entry["verdict"] else f"{finding['kind']}: "
+            because = f": {kind}{finding['text']}"
+        else:
+            reasons = dict.fromkeys(facts["reason"] for facts in entry["targets"].values() if facts["reason"])
+            because = f": {'; '.join(reasons)}" if entry["verdict"] == "not-judged" else ""
         verdict = entry["verdict"] + (" in what was run" if report["run"]["partial"] else "")
         if not report["run"]["isolated"]:
             verdict += " (not isolated: does not count)"
         console.print(f"{entry['name']}: {verdict}{because}", markup=False, soft_wrap=True)
-    for outcome, title in (("failed", "findings"), ("reported", "not required, so no findings")):
-        kinds = Counter(
-            finding["kind"]
-            for entry in report["candidates"]
-            for facts in entry["targets"].values()
-            for prop in facts["properties"]
-            for finding in prop["findings"]
-            if prop["outcome"] == outcome
-        )
-        if kinds:
-            counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-            console.print(f"{title}: {counts}", markup=False, soft_wrap=True)
-    reasons: dict[str, list[str]] = {}
-    for each in report["not_run"]:
-        reasons.setdefault(each["why"], []).append(each["what"])
-    for why, what in reasons.items():
-        console.print(f"not run: {', '.join(what)}: {why}", markup=False, soft_wrap=True)
+    kinds = Counter(
+        kind
+        for entry in report["candidates"]
+        for facts in entry["targets"].values()
+        for prop in facts["properties"]
+        if prop["outcome"] == "failed"
+        for kind in dict.fromkeys(finding["kind"] for finding in prop["findings"])
+    )
+    if kinds:
+        counts = ", ".join(f"{kind} in {wording.many(count, 'property')}" for kind, count in kinds.most_common())
+        console.print(f"findings: {counts}", markup=False, soft_wrap=True)
+    out_of = list(_not_examined(report))
+    told = {wording.place(prop, name, target) for prop, name, target, _ in out_of}
+    left = [(each["what"], each["why"]) for each in report["not_run"] if each["what"] not in told]
+    for line in (*wording.not_run(left), *wording.not_examined(out_of)):
+        console.print(line, markup=False, soft_wrap=True)
     if report["tests"]["deselected"]:
         console.print(f"deselected: {report['tests']['deselected']} tests")
     return out.getvalue()
@@ -127,7 +127,7 @@ def _table(entry: Record, target: str, facts: Record) -> Table:
         table.add_column(
             name, justify="right" if name in ("examples", "seconds") else "left", no_wrap=name != "worst at"
         )
-    for prop in facts["properties"]:
+    for prop in filter(_looked_at, facts["properties"]):
         mean, scaling = (_worst([prop], name) for name in ("mean error / limit", "scaling error / u"))
         place = (mean or scaling or {}).get("case", "")
         table.add_row(
@@ -176,7 +176,7 @@ def _drawn(console: Console, facts: Record) -> None:
 
 def _number(metric: Record | None) -> str:
     if metric is None:
-        return ""
+        return _NONE
     return "inf" if metric["value"] is None else f"{metric['value']:.3g}"
 
 
@@ -184,12 +184,26 @@ def _remarks(console: Console, facts: Record) -> None:
     """What is not supported, where inputs lay, and what was noticed and rejects nobody."""
     if facts["pinned"]:
         console.print(f"  inputs lay in pinned memory of the host: {facts['pinned']}", markup=False, soft_wrap=True)
-    for name, why in facts["unsupported"].items():
-        console.print(f"  not supported, so not judged: {name} ({why})", markup=False, soft_wrap=True)
-    notes: Counter[str] = Counter()
-    for prop in facts["properties"]:
-        notes.update(prop["notes"])
-        if prop["outcome"] == "reported":
-            notes[f"under {prop['name']}: {prop['findings'][0]['text']}"] += 1
-    for note, count in notes.most_common():
-        console.print(f"  reported: {note} ({count} x)", markup=False, soft_wrap=True)
+    properties = facts["properties"]
+    told = [(prop["name"], prop["findings"][0]["text"]) for prop in properties if prop["outcome"] == "reported"]
+    against = (prop["findings"][0]["text"] for prop in properties if prop["outcome"] == "failed")
+    remarks = wording.not_kept(told, next(against, ""))
+    remarks += wording.not_supported(facts["unsupported"].items())
+    remarks += wording.noticed(note for prop in properties for note in prop["notes"].items())
+    for remark in remarks:
+        console.print(f"  {remark}", markup=False, soft_wrap=True)
+
+
+def _looked_at(prop: Record) -> bool:
+    """Whether the table has a line for it; why it has none is said below."""
+    return bool(prop["outcome"] != "not-examined")
+
+
+def _not_examined(report: Record) -> Iterator[tuple[str, str, str, str]]:
+    """Property, candidate, target and reason of what was not examined, where others of the candidate were."""
+    for entry in report["candidates"]:
+        for target, facts in entry["targets"].items():
+            if any(_looked_at(prop) and prop["name"] != "contact" for prop in facts["properties"]):
+                for prop in facts["properties"]:
+                    if not _looked_at(prop):
+                        yield prop["name"], entry["name"], target, prop["reason"]

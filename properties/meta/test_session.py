@@ -63,7 +63,7 @@ def test_what_the_candidates_of_a_folder_import_is_none_itself(here: Path) -> No
     (here / "helper.py").write_text("def f(x): return x\n", encoding="utf-8")
     chosen = options(here, candidate=["."])
     assert chosen.candidates == (here / "one.py", here / "two.py")
-    assert seats(chosen, MACHINE)[1][-1] == ("helper.py", "not judged: it defines no ModelNew, and others import it")
+    assert seats(chosen, MACHINE)[1][-1] == ("helper.py", "it defines no ModelNew, and others import it")
     for named in (["helper.py"], [".", "helper.py"]):
         assert here / "helper.py" in options(here, candidate=named).candidates
     (here / "helper.py").write_text("class ModelNew: pass\n", encoding="utf-8")
@@ -161,7 +161,7 @@ def test_the_shipped_kernel_sits_on_every_target_and_others_on_one(here: Path) -
     assert seated(here, GPU, candidate=["one.py"]) == [("one", "cuda")]
     assert seated(here, GPU, candidate=["one.py"], target="cpu") == [("one", "cpu")]
     found, not_run = seats(options(here, target="cuda"), MACHINE)
-    assert (found, not_run) == ([], [("cuda", "not judged: no CUDA device is visible")])
+    assert (found, not_run) == ([], [("cuda", "no CUDA device is visible")])
 
 
 def failing(kind: Kind = Kind.WRONG_VALUE, outcome: str = "failed") -> Examination:

@@ -49,6 +49,38 @@ def test_a_fault_of_two_candidates_is_told_of_both() -> None:
     assert [title for title, _ in summary.failures(found)] == ["shapes of l on cpu", "shapes of k on cpu"]
 
 
+def report(*names: str, reason: str | None = None, verdict: str = "rejected") -> Record:
+    """A report: of each candidate one property failed with a note, one was told, and two were not examined."""
+    told = prop("threads", finding(f"{FACTOR} (seen at 5x300)"), outcome="reported")
+    out = [prop(name, outcome="not-examined", reason="cuda only") for name in ("huge", "graph")]
+    facts = {"pinned": "", "unsupported": {"fp16": "TypeError", "fp64": "TypeError"}, "reason": reason}
+    seen = [prop("shapes", finding(), rounded=2), told] if reason is None else []
+    targets = {"cpu": facts | {"verdict": verdict, "properties": [*seen, *out]}}
+    return {
+        "run": {"partial": False, "isolated": True},
+        "candidates": [{"name": name, "path": f"/{name}.py", "verdict": verdict, "targets": targets} for name in names],
+        "not_run": [{"what": f"{each['name']} of {name} on cpu", "why": "cuda only"} for each in out for name in names]
+        if seen
+        else [],
+        "tests": {"deselected": 0},
+    }
+
+
+def test_the_summary_says_what_is_alike_in_one_line() -> None:
+    lines = summary.text(report("k", "l"), 100).splitlines()
+    assert lines[-1] == "not-examined: huge, graph of k, l on cpu: cuda only"
+    assert "findings: wrong-value in 2 properties" in lines
+    assert [line for line in lines if "huge" in line] == lines[-1:], "not in the table either"
+    assert lines.count("  not required, and not kept: threads: the same fault") == 2
+    assert lines.count("  not supported: fp16, fp64: TypeError") == 2
+    assert lines.count("  noticed: rounded (2 cases)") == 2
+
+
+def test_who_could_not_be_judged_has_the_reason_and_no_table() -> None:
+    (line,) = summary.text(report("k", reason="needs a GPU", verdict="not-judged"), 100).splitlines()[1:]
+    assert line == "k: not-judged: needs a GPU"
+
+
 @pytest.mark.parametrize("ci", ["", "1"])
 def test_pytest_shows_one_block_and_counts_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
     for name in ("CI", "BUILD_NUMBER"):
