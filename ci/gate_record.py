@@ -43,7 +43,7 @@ REASONS: Final[Mapping[str, str]] = {
     NO_GPU: "this machine has no usable GPU",
     ANOTHER_GPU: "the baseline is of another GPU",
     NO_MEMORY: "memory does not suffice",
-    BUSY: "another gate measures there and does not end",
+    BUSY: "something else uses the card: another gate that does not end, or any program",
     INVALID: "a timed result is wrong, or a time cannot be true",
     FAILED: "a contestant does not load, raises or dies",
 }

@@ -27,7 +27,8 @@ _REASONS = {
 def bus(device: int = 0) -> Bus:
     """The card's memory: two transfers a clock, over the whole width of its bus."""
     clock, width = _attribute(device, _MEMORY_CLOCK), _attribute(device, _BUS_WIDTH)
-    return Bus(clock * 1e3 * 2 * width / 8, _attribute(device, _L2_BYTES))
+    in_part = " MIG " in torch.cuda.get_device_properties(device).name
+    return Bus(clock * 1e3 * 2 * width / 8, _attribute(device, _L2_BYTES), whole=not in_part)
 
 
 def identity(device: int = 0) -> str:

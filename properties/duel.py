@@ -18,9 +18,9 @@ from statistics import median
 
 import numpy as np
 
-from ci.gate_record import FAILED, INVALID, NO_BASELINE, NO_MEMORY, NOT_MEASURED, UNDECIDED, Case, Estimate
+from ci.gate_record import BUSY, FAILED, INVALID, NO_BASELINE, NO_MEMORY, NOT_MEASURED, SAME, UNDECIDED, Case, Estimate
 
-from . import protocol, timing, verdicts
+from . import layouts, protocol, timing, verdicts
 from .benchmark_cases import Entry
 from .benchmarks import COMPILE_SECONDS, Lineup, buffers
 from .timed_input import NOT_RUN, NotMeasuredError, TimedInput
@@ -117,6 +117,9 @@ class Duel:
             # The next batch takes twice as long as this one.
             if verdict is None and self._spent + 2 * self._seconds(batches[-1]) > _CASE_SECONDS:
                 verdict, over = UNDECIDED, f"; another one would take it beyond {_CASE_SECONDS:.0f} s"
+        busy = self._shared(batches[-1], 2 * given.nbytes)
+        if busy and verdict in (SAME, UNDECIDED):
+            raise NotMeasuredError(busy)
         told = "" if verdict != UNDECIDED else f"its batches said: {', '.join(said)}{over}"
         return self._case(blank, verdict, told, batches, batches[-verdicts.deciding(said) :])
 
@@ -234,6 +237,13 @@ class Duel:
         if wrong:
             raise NotMeasuredError(f"{_of(name)}invalid measurement: a timed call went wrong: {wrong}")
 
+    def _shared(self, batch: Batch, nbytes: int) -> str:
+        """Why its times say little about the code; "" where they may."""
+        # Copies of other layouts have speeds of their own.
+        if self.entry.case.layout != layouts.CONTIGUOUS:
+            return ""
+        return timing.shared(median(batch.times[COPY] + batch.times[AGAIN]), nbytes, self.lineup.bus)
+
     def _impossible(self, batch: Batch, nbytes: int) -> str:
         """Why a contestant's times cannot be true; "" where they can."""
         best_copy = min(*batch.times[COPY], *batch.times[AGAIN])
@@ -258,6 +268,8 @@ def _reason(text: str) -> str:
     """The reason, in a word, of a case that was not measured."""
     if text.startswith(NOT_RUN):
         return NO_MEMORY
+    if text.startswith(timing.SHARED):
+        return BUSY
     if text.removeprefix(f"{BASE}: ").startswith("invalid measurement"):
         return INVALID
     return NO_BASELINE if text.startswith(f"{BASE}: ") else FAILED

@@ -20,6 +20,13 @@ _A_CORE = 1e12
 #: A call so many times as fast as the copy has not done its work, if it is of so many bytes: the copy of fewer may take
 #: a thousand times as long on a busy CPU as on an idle one.
 _FASTER_THAN_COPY, _LARGE = 20, 64 << 20
+#: Part of what a card's memory can do that a copy reaches where it has the card to itself, at least: 0.87 and 0.90 were
+#: measured (H200, H100), and a neighbour who is as busy leaves half of that.
+_COPY_REACHES = 0.6
+#: Bytes, in caches, from which a copy reaches it.
+_CACHES_FOR_A_COPY = 4
+#: How a message starts that says that it does not.
+SHARED = "something else uses the card"
 #: A round of the fastest lasts this many seconds: the clock resolves 0.5 us on a GPU and less on a CPU, so below 0.1 %
 #: of it. Beside one that takes a thousand times as long it lasts less: nobody asks for 0.1 % there.
 ROUND_SECONDS = 2e-3
@@ -100,11 +107,13 @@ class Bus:
         bytes_per_second: 0 where it is not known.
         cache: bytes that are there without reading them: a GPU's L2 cache.
         what: whose limit it is, in words.
+        whole: whether a copy can have all of it; a part of a card (MIG) cannot.
     """
 
     bytes_per_second: float = 0.0
     cache: int = 0
     what: str = "the card's memory"
+    whole: bool = False
 
     @classmethod
     def of_cores(cls, cores: int) -> Bus:
@@ -161,6 +170,28 @@ def impossible(fastest: float, best_copy: float, nbytes: int, footprint: int, bu
             f"{seconds(best_copy)}: the call did not do its work within the time measured"
         )
     return ""
+
+
+def shared(copy: float, nbytes: int, bus: Bus) -> str:
+    """Why times of a card are not those of the code alone; "" where nothing speaks for it.
+
+    Whoever works beside both contestants adds the same to both times, and so hides what one takes longer.
+
+    Args:
+        copy: seconds of a copy, a middle one: the best may have slipped through between the other's turns.
+        nbytes: that it reads and writes, of one stretch of memory.
+        bus: of the card.
+    """
+    if (
+        not bus.whole
+        or nbytes < _CACHES_FOR_A_COPY * bus.cache
+        or nbytes / copy >= _COPY_REACHES * bus.bytes_per_second
+    ):
+        return ""
+    return (
+        f"{SHARED}: a copy moves {nbytes / copy / 1e9:.0f} GB/s, of {bus.bytes_per_second / 1e9:.0f} that its memory "
+        "can do; beside that what is slower would pass for the same"
+    )
 
 
 def seconds(value: float) -> str:

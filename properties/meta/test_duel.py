@@ -9,7 +9,19 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from ci.gate_record import FAILED, FASTER, INVALID, NO_BASELINE, NO_MEMORY, NOT_MEASURED, SAME, SLOWER, UNDECIDED, Case
+from ci.gate_record import (
+    BUSY,
+    FAILED,
+    FASTER,
+    INVALID,
+    NO_BASELINE,
+    NO_MEMORY,
+    NOT_MEASURED,
+    SAME,
+    SLOWER,
+    UNDECIDED,
+    Case,
+)
 from properties import slots, verdicts
 from properties.benchmark_cases import Entry
 from properties.benchmarks import Lineup
@@ -96,11 +108,13 @@ def fight() -> Iterator[Callable[..., tuple[Case, StrawLineup]]]:
         stored: tuple[float, ...] = (),
         failing: dict[str, str] | None = None,
         results: dict[str, Callable[[torch.Tensor], torch.Tensor]] | None = None,
+        bus: Bus | None = None,
     ) -> tuple[Case, StrawLineup]:
         given = {CANDIDATE: candidate, BASE: base, COPY: copy}
         clocks = {name: each if callable(each) else steady(each) for name, each in given.items()}
         made.append(StrawLineup(clocks, results or {}))
         made[-1].failing = failing or {}
+        made[-1].bus = bus or made[-1].bus
         chooser = random.Random(1)  # noqa: S311 - a test is to be repeatable
         return Duel(made[-1], "64x256-float32", CASE, RULE, stored, chooser=chooser).run(), made[-1]
 
@@ -171,6 +185,20 @@ def test_restless_times_are_undecided_and_say_what_was_measured(fight: Fight) ->
     assert case.verdict == UNDECIDED
     assert case.text.startswith("its batches said: undecided")
     assert case.rounds == sum(verdicts.rounds_of(batch, verdicts.ROUNDS) for batch in range(verdicts.BATCHES))
+
+
+def test_beside_a_neighbour_nothing_is_the_same(fight: Fight) -> None:
+    # 5 % of the work are 1 % of what is measured where four others have their turns in every call.
+    nbytes, alone = 2 * 64 * 256 * 4, 0.2e-3
+    card = Bus(nbytes / alone / 0.9, whole=True)
+    times = {"candidate": 4 * alone + 1.05 * alone, "base": 5 * alone, "copy": 5 * alone}
+    case, _ = fight(**times, bus=card)
+    assert (case.verdict, case.reason) == (NOT_MEASURED, BUSY)
+    assert case.text.startswith("something else uses the card")
+    quiet, _ = fight(candidate=1.05 * alone, base=alone, copy=alone, bus=card)
+    assert quiet.verdict == SLOWER
+    loud, _ = fight(candidate=7 * alone, base=5 * alone, copy=5 * alone, bus=card)
+    assert loud.verdict == SLOWER, "more than half as long again is not hidden"
 
 
 def test_a_wrong_result_is_never_faster(fight: Fight) -> None:

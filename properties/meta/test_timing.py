@@ -49,6 +49,17 @@ def test_a_twentieth_of_a_copy_is_invalid_where_the_copy_is_of_many_bytes() -> N
     assert timing.impossible(66e-6, 3.12e-3, 2 * 131584, 2 * 131584, Bus.of_cores(2)) == ""
 
 
+def test_who_shares_a_card_is_seen_by_what_a_copy_reaches() -> None:
+    card = Bus(3.35e12, 50 << 20, whole=True)
+    nbytes = 1 << 30
+    assert timing.shared(nbytes / 3.0e12, nbytes, card) == ""
+    said = timing.shared(nbytes / 1.5e12, nbytes, card)
+    assert said.startswith("something else uses the card: a copy moves 1500 GB/s, of 3350 that its memory can do")
+    assert timing.shared(1e-3, 199 << 20, card) == "", "of so little a copy is slower anyhow"
+    assert timing.shared(nbytes / 0.4e12, nbytes, H100) == "", "a seventh of a card has not all of its memory's speed"
+    assert timing.shared(1.0, nbytes, Bus()) == ""
+
+
 def test_short_calls_are_made_many_times_a_round_and_long_ones_once() -> None:
     assert timing.plan([1e-5, 1e-4]).calls == 100
     assert timing.plan([1e-3, 1e-4]).calls == 20
