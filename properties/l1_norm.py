@@ -15,7 +15,7 @@ import torch
 from reference import exact, explain
 from reference.formats import accumulator, format_of
 from reference.mean import gamma
-from reference.verdict import Reason, Tier, Verdict
+from reference.verdict import Reason, Tier, Verdict, WholeRow
 
 from . import l1_quick, l1_words
 from .findings import Kind
@@ -163,21 +163,24 @@ def _accepted(verdict: Verdict, dtype: str, columns: int, numbers: npt.NDArray[n
 
 
 def _metrics(verdict: Verdict, dtype: str, columns: int) -> dict[str, Metric]:
-    ordinary = verdict.tier != Tier.SPECIAL
-    if not ordinary.any():
-        return {}
-    scaling = np.nan_to_num(verdict.scaling[ordinary], nan=np.inf, posinf=np.inf)
-    mean = np.abs(verdict.mean_error_in_units[ordinary])
-    # In roundoffs only where roundoffs bound it: not where a mean is so small that its quantum does, or is rounded.
+    """How far off rows are, accepted or not: the worst of those in which a figure means something; without one, none.
+
+    A row has a mean to speak of where one number explains it. In roundoffs an accepted row's is told only where they
+    bound it: not where the mean is so small that its quantum does, or is rounded to the storage type.
+    """
+    plain = (verdict.tier != Tier.SPECIAL) & (verdict.whole_row == WholeRow.NO) & (verdict.reason != Reason.SPECIAL)
+    explained = plain & (verdict.reason != Reason.SCALING)
     roundoff = accumulator(dtype).roundoff
-    by_roundoff = (verdict.allowed[ordinary] <= 1.5 * gamma(columns + 1, roundoff) + 8 * roundoff) & (
-        ~verdict.rounded_mean[ordinary]
-    )
-    error = np.where(by_roundoff, np.abs(verdict.mean_error[ordinary]) / roundoff, 0.0)
+    by_roundoff = (verdict.allowed <= 1.5 * gamma(columns + 1, roundoff) + 8 * roundoff) & ~verdict.rounded_mean
+    figures = {
+        "scaling error / u": (verdict.scaling[plain], _SCALING_LIMIT),
+        "mean error / limit": (np.abs(verdict.mean_error_in_units[explained]), 1.0),
+        "mean error / u": (np.abs(verdict.mean_error[explained & (by_roundoff | ~verdict.ok)]) / roundoff, None),
+    }
     return {
-        "scaling error / u": Metric(float(scaling.max()), _SCALING_LIMIT),
-        "mean error / limit": Metric(float(np.nan_to_num(mean, nan=np.inf, posinf=np.inf).max()), 1.0),
-        "mean error / u": Metric(float(np.nan_to_num(error, nan=np.inf, posinf=np.inf).max()), None),
+        name: Metric(float(np.nan_to_num(values, nan=np.inf, posinf=np.inf).max()), bound)
+        for name, (values, bound) in figures.items()
+        if len(values)
     }
 
 
