@@ -43,3 +43,21 @@ class Manner:
 
 
 PLAIN = Manner()
+
+
+def kinds(given: Input, manner: Manner) -> frozenset[str]:
+    """What a call is of that a program may have to compile for before its first answer."""
+    rank, rows = len(given.shape), torch.empty(given.shape, device="meta").stride()
+    return frozenset(
+        (
+            given.dtype,
+            "two dimensions" if rank == 2 else "another rank",
+            "contiguous" if given.geometry.strides == rows else "strided",
+            f"negated: {given.negated}",
+            f"gradient asked for: {given.requires_grad}",
+            f"autocast: {manner.autocast}",
+            f"called {manner.way}",
+            f"setting: {manner.setting}",
+            f"in its place: {manner.stand_in}",
+        )
+    )

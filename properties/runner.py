@@ -22,7 +22,7 @@ from . import protocol, replies, slots
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
 from .limits import Limits
-from .manner import PLAIN, Manner
+from .manner import PLAIN, Manner, kinds
 from .memory import OutOfMemoryError, available_bytes
 from .observation import Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
@@ -73,6 +73,8 @@ class Runner:
     deaths: int = 0
     taken: str = ""
     _deaths_in_a_row: int = 0
+    _answered: frozenset[str] = frozenset()
+    _hung: bool = False
     _worker: WorkerProcess | WorkerInside | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +111,7 @@ class Runner:
             worker.close()
             return replies.load_failure(reply)
         self._worker, self.taken = worker, str(reply.get("model", self.model))
+        self._answered = frozenset()
         return None
 
     def what(self) -> Message:
@@ -137,10 +140,10 @@ class Runner:
 
         Args:
             given: the input.
-            timeout: seconds, by default `Limits.call`.
+            timeout: seconds, by default `Limits.call`, and `Limits.first` for a process's first call of a kind.
             keep: a name under which the worker keeps the result for `collect`; the values are then not copied out.
             slack: bytes between the input's end and the page that nothing may touch.
-            first: whether this is a first call of a kind, which may compile.
+            first: whether this counts as a first call of a kind, which may compile, in any case.
             manner: how it is called.
 
         Raises:
@@ -169,8 +172,14 @@ class Runner:
                 "setting": manner.setting,
                 "sealed": manner.sealed,
             }
-        seconds = self.limits.first if first else timeout or self.limits.call
-        seen = self._ask(request, seconds, given, self.limits.build if first else 0.0)
+        kind = kinds(given, manner)
+        # What is compiled for a kind of call goes with its process: a fresh one may have it all to do again.
+        builds = first or (timeout is None and not kind <= self._answered)
+        seconds = self.limits.first if first or (builds and not self._hung) else timeout or self.limits.call
+        seen = self._ask(request, seconds, given, self.limits.build if builds else 0.0)
+        self._hung |= seen.outcome is Outcome.TIMED_OUT
+        if seen.outcome is not Outcome.TIMED_OUT:
+            self._answered |= kind
         if self.gone:
             return seen
         with self.watched():

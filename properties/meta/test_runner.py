@@ -114,6 +114,17 @@ def test_a_hang_is_killed_within_the_limit_with_all_it_started(make_runner: Make
     assert runner.deaths == 1
 
 
+def test_the_first_call_of_a_kind_may_compile_in_every_process(make_runner: MakeRunner) -> None:
+    compiles = "if x.dtype not in known:\n    time.sleep(0.8)\nknown.add(x.dtype)"
+    runner = make_runner(f"{compiles}\ntime.sleep(2 * (len(x) == 7))\n{RIGHT}", "import time\nknown = set()", call=0.5)
+    for line in ("shape=3x5", "shape=3x5,dtype=float16"):
+        assert runner.observe(inputs.build(parse(line))).outcome is Outcome.RETURNED
+    runner.renew()
+    assert works(runner), "of what the last process had compiled a fresh one has nothing"
+    assert runner.observe(inputs.build(parse("shape=7x5"))).outcome is Outcome.TIMED_OUT
+    assert runner.observe(GIVEN).outcome is Outcome.TIMED_OUT, "who has hung once gets no longer than a call may take"
+
+
 def test_the_last_lines_of_a_dead_worker_are_kept(make_runner: MakeRunner) -> None:
     seen = make_runner("""
         import os, sys
