@@ -14,7 +14,7 @@ class Limits:
 
     Attributes:
         start: a worker's own start (the import of torch).
-        build: loading a candidate, and a first call of a kind in a process, while compilers that it started are at work.
+        build: loading a candidate, and a process's first call of a kind, while compilers that it started are at work.
         call: a call. Loading, and a first call of a kind, may take `FIRST` times as long without a compiler's help.
     """
 
