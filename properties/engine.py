@@ -101,7 +101,7 @@ def _admit(result: Examination) -> None:
 
 def replay(subject: Subject, prop: Property, case: Case) -> Examination:
     """Run exactly one case, in a fresh worker."""
-    search = Search(subject, prop, Profile("replay", 1, 1, 1, 0.0, 1))
+    search = Search(subject, prop, Profile("replay", 1, 1, 1, 0.0, 1), exactly=True)
     began = time.monotonic()
     subject.renew()
     try:

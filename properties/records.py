@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import shlex
+import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernels.folder import VARIABLE, cache_folder
+
 from .catalogue import CATALOGUE
 from .coverage import CLASSES
 from .examination import Examination
 from .findings import Finding, Kind
+from .limits import Limits
 from .operators import Metric
 from .options import ROOT, Options
 from .subject import Subject
@@ -91,8 +96,19 @@ def replay_command(subject: Subject, line: str | None) -> str:
     words.append(f"--target={subject.target}")
     extra = sorted(subject.required - {"fp32"}) if not subject.shipped else []
     words += [f"--require={','.join(extra)}"] if extra else []
+    words += _given(subject)
     words += [f"--case={line}"] if line else []
     return shlex.join(words)
+
+
+def _given(subject: Subject) -> list[str]:
+    """The options of the run, where they are not the usual ones, without which the replay would be another call."""
+    usual, limits, cache = Limits(), subject.limits, subject.runner.cache
+    fresh = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    words = [] if cache == cache_folder(fresh, Path.home(), sys.platform) else [f"--cache-dir={cache}"]
+    words += [f"--call-timeout={limits.call:g}"] if limits.call != usual.call else []
+    words += [f"--build-timeout={limits.build:g}"] if limits.build != usual.build else []
+    return words
 
 
 @dataclass

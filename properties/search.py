@@ -66,11 +66,19 @@ _REFUTED = {kind: type(f"Refuted_{kind.name}", (RefutedError,), {}) for kind in 
 
 
 class Search:
-    """The state of one examination."""
+    """The state of one examination.
 
-    def __init__(self, subject: Subject, prop: Property, profile: Profile) -> None:
+    Attributes:
+        subject, profile: who is examined, and how thoroughly.
+        exactly: whether what fails is told in its own words, and no other case is run for better ones.
+        result: what came out so far.
+        longest_call: of an ordinary call, in seconds.
+    """
+
+    def __init__(self, subject: Subject, prop: Property, profile: Profile, exactly: bool = False) -> None:
         self.subject = subject
         self.profile = profile
+        self.exactly = exactly
         self.result = Examination(prop)
         self.longest_call = 0.0
         self._failed: dict[Case, tuple[Finding, ...]] = {}
@@ -159,7 +167,7 @@ class Search:
         An input that is its own result hides that it was written: there the larger case is the one to report.
         """
         kind = findings[0].kind
-        if kind not in _TOLD_BETTER:
+        if self.exactly or kind not in _TOLD_BETTER:
             return case, findings
         for larger in telling(case):
             seen = run_case(self.subject, self.result.property, larger).findings

@@ -164,13 +164,14 @@ def _by_dtype(console: Console, facts: Record) -> None:
 
 
 def _drawn(console: Console, facts: Record) -> None:
-    """How many of the cases that were judged are of each class."""
-    for kind, names in CLASSES.items():
-        counts: Counter[str] = Counter()
-        for prop in facts["properties"]:
-            counts.update(prop["drawn"].get(kind, {}))
-        if counts:
-            words = ", ".join(f"{name} {counts[name]}" for name in names)
+    """How many of the cases that were judged are of each class; of a single case, as in a replay, its line says it."""
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in CLASSES}
+    for prop in facts["properties"]:
+        for kind, drawn in prop["drawn"].items():
+            counts[kind].update(drawn)
+    if counts["type"].total() > 1:
+        for kind, names in CLASSES.items():
+            words = ", ".join(f"{name} {counts[kind][name]}" for name in names)
             console.print(f"  judged by {kind}: {words}", markup=False, soft_wrap=True)
 
 

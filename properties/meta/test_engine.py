@@ -147,7 +147,9 @@ def test_a_replay_runs_one_case_in_a_fresh_worker(make_subject: MakeSubject) -> 
     assert engine.replay(subject, contract.SHAPES, case).outcome == "passed"
     wrong = make_subject("return x")
     wrong.probe()
-    assert engine.replay(wrong, contract.SHAPES, case).case == case
+    seen = engine.replay(wrong, contract.SHAPES, case)
+    assert seen.case == case
+    assert "5x301" not in f"{seen.findings}", "no other case is run for its words"
 
 
 def test_the_domain_is_found_by_asking(make_subject: MakeSubject) -> None:

@@ -87,6 +87,7 @@ def test_a_case_is_replayed_and_nothing_else_runs(folder: Path) -> None:
     assert [(prop["name"], prop["examples"]) for prop in properties] == [("contact", 1), ("odd", 1)]
     assert report["run"]["partial"] is True
     assert "odd:shape=2x5,dtype=float32,values=signed,seed=3" in seen.stdout
+    assert "judged by" not in seen.stdout, "of one case there is nothing to count"
 
 
 @pytest.mark.parametrize(

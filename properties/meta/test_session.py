@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,9 @@ from ..cases import parse
 from ..examination import Examination, Worst
 from ..findings import Finding, Kind
 from ..l1_norm import L1_NORM
+from ..limits import Limits
 from ..operators import Metric
-from ..options import Options, UsageError, read
+from ..options import ROOT, Options, UsageError, read
 from ..process import Nursery
 from ..records import Gathered, Record
 from ..session import CONTACT, Session, seats
@@ -230,7 +232,24 @@ def test_a_failure_is_told_with_case_and_replay_command(make_subject: MakeSubjec
     assert "replay" in again
     assert "    row 0" not in again, "the worst elements are shown once"
     (command,) = [line for line in text.splitlines() if line.startswith("replay")]
-    assert f"--candidate={subject.path} --target=cpu --require=fp16 --case=shapes:shape=1x2" in command
+    assert f"--candidate={subject.path} --target=cpu --require=fp16 " in command
+    assert " --case=shapes:shape=1x2" in command
+
+
+def test_a_replay_has_what_the_run_was_given_and_the_case_needs(
+    make_subject: MakeSubject, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here))
+    monkeypatch.setenv("KERNELPROOF_CACHE", str(here / "of this shell"))
+    subject = make_subject(RIGHT)
+    subject.limits = Limits()
+    subject.runner.cache = here / "kernelproof"
+    plain = [str(ROOT / "ci" / "verify"), f"--candidate={subject.path}", "--target=cpu"]
+    assert shlex.split(records.replay_command(subject, "odd:shape=1x2")) == [*plain, "--case=odd:shape=1x2"]
+    subject.limits = Limits(build=9.5, call=0.25)
+    subject.runner.cache = here / "else where"
+    given = [f"--cache-dir={here}/else where", "--call-timeout=0.25", "--build-timeout=9.5"]
+    assert shlex.split(records.replay_command(subject, "odd:shape=1x2")) == [*plain, *given, "--case=odd:shape=1x2"]
 
 
 @pytest.mark.parametrize("kind", [Kind.STATE_LEAK, Kind.NONDETERMINISTIC])
