@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 _LONGEST_REPLY = 1 << 20
 #: Seconds that a process which closed its pipe has to end by itself.
 _DEATH_SECONDS = 5.0
+#: Seconds within which a nursery that lives answers, however busy the machine: one that has ended closes its socket,
+#: which is known at once, so only one that was stopped is waited for.
+_ANSWER_SECONDS = 60.0
 #: Seconds between two looks at whether a compiler is still at work.
 _LOOK_AGAIN = 5.0
 #: What Python's fault handler prints of our own frames and torch's: it would push out what the candidate said.
@@ -135,7 +138,7 @@ class Nursery:
         if self._control is None:
             return False
         try:
-            self._control.settimeout(_DEATH_SECONDS)
+            self._control.settimeout(_ANSWER_SECONDS)
             self._control.sendall(json.dumps({"ping": True}).encode())
             return bool(self._control.recv(1 << 16))
         except TimeoutError:

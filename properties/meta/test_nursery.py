@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -28,7 +29,7 @@ def test_a_late_answer_of_the_nursery_is_not_taken_for_the_next(
         assert runner.load() is None
         assert slow._process is not None
         process = slow._process
-        monkeypatch.setattr("properties.process._DEATH_SECONDS", 0.1)
+        monkeypatch.setattr("properties.process._ANSWER_SECONDS", 0.1)
         process.send_signal(signal.SIGSTOP)
         assert not slow.answers()
         process.send_signal(signal.SIGCONT)
@@ -37,6 +38,25 @@ def test_a_late_answer_of_the_nursery_is_not_taken_for_the_next(
         runner._process().close()
         runner.renew()
         assert runner.observe(inputs.build(CASE)).outcome is Outcome.RETURNED
+    finally:
+        runner.close()
+        slow.close()
+
+
+def test_a_nursery_that_a_busy_machine_keeps_waiting_is_nobodys_doing(
+    make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = make_runner(RIGHT)
+    runner.nursery = slow = Nursery()
+    try:
+        assert runner.load() is None
+        assert slow._process is not None
+        monkeypatch.setattr("properties.process._DEATH_SECONDS", 0.1)
+        slow._process.send_signal(signal.SIGSTOP)
+        turn = threading.Timer(0.5, slow._process.send_signal, (signal.SIGCONT,))
+        turn.start()
+        assert runner.observe(inputs.build(CASE)).outcome is Outcome.RETURNED
+        turn.join()
     finally:
         runner.close()
         slow.close()
