@@ -184,7 +184,7 @@ def lines(found: Record, keyword: str = "") -> list[str]:
             )
     for (reason, text), names in causes.items():
         which = names[0] if len(names) == 1 else f"{len(names)} cases, {names[0]} among them"
-        shown.append(f"  not measured ({reason}): {which}: {text}")
+        shown.append(f"  {NOT_MEASURED} ({reason}): {which}: {text}")
     counts = [f"{word} {sum(case.verdict == word for case in found.cases)}" for word in gate_record.WORST_FIRST]
     shown.append(f"{len(found.cases)} cases in {found.seconds:.0f} s: {', '.join(counts)}")
     if left_out:

@@ -1,12 +1,12 @@
 """Puts the record of a gate run into sections of a page.
 
-Promise: pure functions; the verdicts are the record's own. The worst cases come first.
+Promise: pure functions; the verdicts are the record's own. The worst cases come first, those left out last.
 """
 
 from collections.abc import Sequence
 
 from ci import gate_record
-from ci.gate_record import REASONS, STORED, VERDICTS, WORST_FIRST, Case, Contestant, Estimate, Record
+from ci.gate_record import DESELECTED, REASONS, STORED, VERDICTS, WORST_FIRST, Case, Contestant, Estimate, Record
 from ci.page_content import Block, Fold, Items, Section, Table, Text, Verdict
 
 # How a verdict is meant, and what it says to somebody who meets it for the first time.
@@ -14,7 +14,7 @@ TONES = {
     gate_record.FASTER: "good",
     gate_record.SAME: "good",
     gate_record.SLOWER: "bad",
-    gate_record.UNDECIDED: "neither, in the rounds that were allowed: the machine is too restless, or too slow",
+    gate_record.UNDECIDED: "warn",
     gate_record.NOT_MEASURED: "warn",
 }
 MEANINGS = {
@@ -28,7 +28,7 @@ MEANINGS = {
 
 def verdict(word: str) -> Verdict:
     """A word of the record with its tone."""
-    return Verdict(word.replace("-", " "), TONES[word])
+    return Verdict(word, TONES[word])
 
 
 def headline(record: Record) -> Text:
@@ -36,7 +36,7 @@ def headline(record: Record) -> Text:
     if record.internal_errors:
         return Text(f"the gate itself (exit code {record.exit_code})", Verdict("internal error", "bad"))
     found = [case.verdict for case in record.cases]
-    counts = ", ".join(f"{found.count(word)} {word.replace('-', ' ')}" for word in WORST_FIRST if word in found)
+    counts = ", ".join(f"{found.count(word)} {word}" for word in WORST_FIRST if word in found)
     where = record.machine.gpu if record.target == "cuda" and record.machine.gpu else record.target
     who = f"{record.candidate.label} against {record.base.label} on {where}"
     return Text(f"{who}: {counts or 'no case'} (exit code {record.exit_code})", verdict(record.verdict))
@@ -51,13 +51,13 @@ def section(record: Record) -> Section:
     if record.machine.throttled:
         reasons = ", ".join(record.machine.throttled)
         blocks.append(Text(f"The clocks were held down while measuring: {reasons}.", Verdict("throttled", "warn")))
-    cases = sorted(record.cases, key=lambda case: WORST_FIRST.index(case.verdict))
+    cases = sorted(record.cases, key=lambda case: (case.reason == DESELECTED, WORST_FIRST.index(case.verdict)))
     head = ("case", "verdict", "time / base's", "interval", "of copy", "base, of copy", "rounds", "why")
     sure = f", with intervals of {100 * record.confidence:.4g} % confidence" if record.confidence else ""
     caption = f"Time of the candidate / time of the base{sure}"
     blocks.append(Table(caption, head, tuple(map(_row, cases)), frozenset({2, 3, 4, 5, 6})))
     met = [word for word in VERDICTS if any(case.verdict == word for case in cases)]
-    blocks.append(Items(tuple(f"{word.replace('-', ' ')}: {MEANINGS[word]}" for word in met)))
+    blocks.append(Items(tuple(f"{word}: {MEANINGS[word]}" for word in met)))
     if record.notes:
         blocks += [Text("Remarks:"), Items(record.notes)]
     blocks.append(Fold("Where and what", (Items(_circumstances(record)),)))

@@ -105,7 +105,7 @@ def test_without_a_base_every_expected_case_says_so(tmp_path: Path, capsys: pyte
     assert [case.name for case in found.cases] == list(gate_cases.read(gate_cases.COMMITTED, "cuda"))
     assert {case.reason for case in found.cases} == {"no-baseline"}
     said = capsys.readouterr().out
-    assert "not measured (no-baseline): 33 cases, 32768x65535-float32 among them: git rev-parse" in said
+    assert "not-measured (no-baseline): 33 cases, 32768x65535-float32 among them: git rev-parse" in said
     assert "not a git repository" in said
     assert "verdict: not-measured (exit code 69)" in said
 
@@ -115,7 +115,7 @@ def test_the_last_lines_name_each_case_that_is_not_the_same() -> None:
     gone = gate_cases.unmeasured("8x8-float32", "shape=8x8", "missing")
     said = gate.lines(test_gate_record.record(test_gate_record.SAME_CASE, slower, gone))
     assert "  slower: 9x9-float32: +0.2 % time, ratio 1.002 [0.998, 1.006]" in said
-    assert "  not measured (missing): 8x8-float32: it is in the list of expected cases and no test measures it" in said
+    assert "  not-measured (missing): 8x8-float32: it is in the list of expected cases and no test measures it" in said
     assert said[-2] == "3 cases in 62 s: slower 1, not-measured 1, undecided 0, faster 0, same 1"
     alike = test_gate_record.record(test_gate_record.SAME_CASE)
     assert not any("A/A" in line for line in gate.lines(alike))

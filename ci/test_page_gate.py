@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci import fakes, page_gate
+from ci import fakes, page_content, page_gate
 from ci.gate_record import REASONS, STORED, VERDICTS, Contestant, Machine, Record
 from ci.page_content import Fold, Items, Section, Table, Text, Verdict
 
@@ -34,13 +34,13 @@ def record() -> Record:
 def test_the_headline_is_the_worst_verdict_with_all_counts(record: Record) -> None:
     found = page_gate.headline(record)
     assert found.verdict == Verdict("slower", "bad")
-    assert "1 slower, 1 not measured, 1 undecided, 1 faster, 1 same (exit code 1)" in found.words
+    assert "1 slower, 1 not-measured, 1 undecided, 1 faster, 1 same (exit code 1)" in found.words
     assert found.words.startswith("HEAD against the merge base with main on NVIDIA H100")
 
 
 def test_a_gate_without_cases_is_no_good_news() -> None:
     found = page_gate.headline(fakes.gate())
-    assert found.verdict == Verdict("not measured", "warn")
+    assert found.verdict == Verdict("not-measured", "warn")
     assert "no case (exit code 69)" in found.words
 
 
@@ -60,8 +60,17 @@ def test_the_worst_cases_come_first_each_with_its_figures_or_its_reason(record: 
     assert rows[0][1] == Verdict("slower", "bad")
 
 
+def test_what_was_chosen_comes_before_what_was_not() -> None:
+    left = fakes.gate_case("1x65535-float32", "not-measured", reason="deselected")
+    lacking = fakes.gate_case("2x65535-float32", "not-measured", reason="no-memory")
+    chosen = fakes.gate_case("3x65535-float32")
+    rows = table(page_gate.section(fakes.gate(left, chosen, lacking))).rows
+    assert [row[0] for row in rows] == [case.name for case in (lacking, chosen, left)]
+
+
 def test_every_verdict_has_a_tone_and_a_meaning() -> None:
     assert set(page_gate.TONES) == set(page_gate.MEANINGS) == set(VERDICTS)
+    assert set(page_gate.TONES.values()) <= set(page_content.TONES), "else it has no sign, and the page is not written"
 
 
 def test_what_the_figures_are_to_be_read_beside_is_told(record: Record) -> None:

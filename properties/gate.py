@@ -308,7 +308,7 @@ class Gate:
 def words(case: Case) -> str:
     """What a case came to, in a line."""
     if case.verdict == NOT_MEASURED:
-        return f"not measured ({case.reason}): {case.text}"
+        return f"{NOT_MEASURED} ({case.reason}): {case.text}"
     assert case.ratio is not None, "a measured case has a ratio"
     ratio, percent = case.ratio, (case.ratio.value - 1) * 100
     found = f"{case.verdict}: {percent:+.1f} % time, ratio {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"

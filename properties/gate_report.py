@@ -29,9 +29,9 @@ def table(record: Record, width: int) -> str:
     for (verdict, reason, text), names in alike.items():
         what = f" ({reason})" if reason else ""
         who = names[0] if len(names) == 1 else f"{len(names)} cases, {names[0]} among them"
-        console.print(f"  {verdict}{what}: {who}: {text}")
+        console.print(f"  {verdict}{what}: {who}: {text}", soft_wrap=True)
     for line in beside(record):
-        console.print(line)
+        console.print(line, soft_wrap=True)
     return out.getvalue()
 
 
@@ -46,6 +46,8 @@ def beside(record: Record) -> list[str]:
             f"SM clock {clocks['sm_mhz_lowest']} to {clocks['sm_mhz_highest']} MHz of {clocks.get('sm_max_mhz', '?')}"
             f"; held down by: {', '.join(record.machine.throttled) or 'nothing'}"
         )
+    if all(case.verdict == NOT_MEASURED for case in record.cases):
+        return lines
     how = "each to the copy of its own run" if record.comparison == STORED else "in turns in one run"
     lines.append(
         f"ratio: time of the candidate / time of the base, {how}; intervals at {record.confidence:.1%}; effects below "

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ci import gate_cases, gate_record, lock, test_gate_base
+from ci import fakes, gate_cases, gate_record, lock, test_gate_base
 from ci.exits import Stop
 from ci.gate_base import Repository
 from ci.gate_record import Case, Record
@@ -109,6 +109,12 @@ def test_identical_code_is_the_same_and_is_named_so(make_gate: MakeGate) -> None
     )
     assert case.control is not None
     assert "A/A: candidate and base are the same code" in gate_report.table(found, 140)
+
+
+def test_where_nothing_was_measured_a_line_stays_a_line_and_no_figure_is_explained() -> None:
+    found = fakes.gate(fakes.gate_case(verdict="not-measured", reason="no-gpu", text="no GPU here; " * 20))
+    (line,) = gate_report.table(found, 100).splitlines()
+    assert line.startswith("  not-measured (no-gpu): 4096x4096-float32: no GPU here;")
 
 
 def test_code_that_does_its_work_six_times_is_slower(make_gate: MakeGate) -> None:
