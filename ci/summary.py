@@ -29,7 +29,8 @@ def lines(report: Report, command: str) -> list[str]:
     if report.partial:
         found.append("only a part of the properties was run: this is no verdict on a candidate that passes")
     if not report.candidates:
-        found.append("no candidate was judged")
+        ran = report.tests.passed + report.tests.failed + report.tests.errors + report.tests.skipped
+        found.append("no candidate was judged" + ("" if ran else ": no property was chosen"))
     for candidate in report.candidates:
         found += _candidate_lines(candidate, command, report.partial)
     tests = report.tests

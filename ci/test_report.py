@@ -93,6 +93,9 @@ def test_a_call_that_was_wrong_needs_no_more_than_its_error() -> None:
 
 def test_a_run_that_judged_nothing_says_so() -> None:
     assert "no candidate was judged" in lines_of(fakes.report())
+    document = fakes.report(passed=0)
+    document["tests"] = dict.fromkeys(("passed", "failed", "skipped", "errors"), 0) | {"deselected": 99}
+    assert "no candidate was judged: no property was chosen" in lines_of(document)
 
 
 def lines_of(document: dict[str, object]) -> list[str]:

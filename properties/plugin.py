@@ -259,9 +259,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """What was judged, how near to the bounds, and what was not run."""
+    """What was judged, how near to the bounds, and what was not run; nothing where no property was asked for."""
     run = config.stash[_RUN]
-    if run.gathered.records or run.gathered.not_run:
+    nowhere = not run.seats and run.gathered.tests["skipped"]
+    lacking = run.options.require_gpu and not machine().gpu
+    if run.gathered.records or nowhere or lacking:
         terminalreporter.section("kernelproof")
         terminalreporter.write(summary.text(_report(run), terminalreporter._tw.fullwidth))
 

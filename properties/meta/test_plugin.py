@@ -128,6 +128,18 @@ def test_k_finds_a_property_by_its_name(folder: Path) -> None:
     assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["scale-by-any"]
 
 
+def test_where_no_property_is_chosen_there_is_nothing_to_sum_up(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "-k", "no_such_property")
+    assert seen.returncode == 5, seen.stdout
+    assert "= kernelproof =" not in seen.stdout
+    assert "not run" not in seen.stdout
+
+
+def test_where_there_is_no_target_the_summary_says_why(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "-k", "loads", "--target=cuda")
+    assert ("not run: cuda: " in seen.stdout) == ("no GPU (" in seen.stdout)
+
+
 def test_on_a_terminal_a_line_says_what_runs_and_the_dots_are_gone(folder: Path) -> None:
     ours, theirs = pty.openpty()
     wide = {**environment(), "TERM": "xterm", "COLUMNS": "140"}
