@@ -163,17 +163,18 @@ class Trial:
             when: how the call was made, if not plainly: findings begin with it.
         """
         said = judge.judge(given, seen, self.subject.operator, self.subject.required)
+        prefix = f"{when}: " if when else ""
         if said.unsupported:
             if not self.subject.compulsory(self.case):
                 raise UnsupportedError(said.unsupported)
-            self.report(judge.refusal(said.unsupported, self.case))
+            refused = judge.refusal(said.unsupported, self.case)
+            self.report(replace(refused, text=f"{prefix}{refused.text}"))
         self.notes |= said.notes
         for name, metric in said.metrics.items():
             known = self.metrics.get(name)
             if known is None or metric.value > known.value:
                 self.metrics[name] = metric
         if said.findings:
-            prefix = f"{when}: " if when else ""
             self.report(*(replace(finding, text=f"{prefix}{finding.text}") for finding in said.findings))
 
     def report(self, *findings: Finding) -> None:

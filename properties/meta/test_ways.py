@@ -124,6 +124,13 @@ def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, mak
     assert not run_case(subject, contract.SHAPES, parse("shape=3x33,seed=1")).findings, "it is over with the call"
 
 
+def test_a_refusal_says_in_which_setting(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"if torch.is_inference_mode_enabled(): raise ValueError('no')\n{RIGHT}")
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith("inside torch.inference_mode: refuses an input that it must take (fp32)")
+
+
 # ---- Stand-ins ------------------------------------------------------------------------------------------------------
 
 
