@@ -56,6 +56,7 @@ def test_pytest_is_called_on_the_checkout_with_our_plugins_only(suite: Suite, mo
         word for word in words if word.startswith(("--rootdir", "--candidate", "--target"))
     ]
     assert words[words.index("correctness") + 1] == f"{verify.CHECKOUT}/properties"
+    assert f"--ignore={verify.CHECKOUT}/properties/meta" in words
     assert "-pxdist.plugin" not in words
     variables = suite.variables.read_text(encoding="utf-8").splitlines()
     assert "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1" in variables

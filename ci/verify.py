@@ -24,6 +24,8 @@ PLUGINS = ("pytest_benchmark.plugin", "pytest_timeout", "_hypothesis_pytestplugi
 # No list of what failed or was left out behind pytest's output: our own summary has it all with its reason. A test that
 # broke before it could judge is listed.
 SHORT_SUMMARY = "-rE"
+# No property is among them, and to collect them all takes longer than all else before the first property.
+TESTS_OF_THE_SUITE = f"--ignore={CHECKOUT / 'properties' / 'meta'}"
 # Seconds for pytest to end by itself after an interrupt, workers included.
 INTERRUPT_PATIENCE = 20
 
@@ -67,6 +69,7 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
                 "-m",
                 "correctness",
                 str(CHECKOUT / "properties"),
+                TESTS_OF_THE_SUITE,
                 SHORT_SUMMARY,
                 *options.pytest_arguments(),
                 f"--report-json={written}",

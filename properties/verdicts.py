@@ -23,7 +23,6 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom, bootstrap
 
 from ci.gate_record import FASTER, SAME, SLOWER, UNDECIDED, Estimate
 
@@ -87,6 +86,8 @@ def rounds_of(batch: int, first: int) -> int:
 @cache
 def _end(rounds: int, confidence: float) -> int:
     """The place, from 0, of the interval's lower end among the sorted values; -1 where there are too few for one."""
+    from scipy.stats import binom  # here: a second or two, which every run of pytest would wait for
+
     places = np.arange(rounds // 2 + 1)
     # At most the j-th smallest: at least this many of the draws fall on the j smallest.
     half = (rounds + 1) // 2
@@ -162,6 +163,8 @@ def between_runs(now: Sequence[float], stored: Sequence[float], confidence: floa
         stored: those of an earlier run; its rounds and those of now are no pairs.
         confidence: of the interval.
     """
+    from scipy.stats import bootstrap  # here: see `_end`
+
     first, second = np.asarray(now, dtype=np.float64), np.asarray(stored, dtype=np.float64)
     value = float(np.median(second) / np.median(first))
     if min(np.ptp(first), np.ptp(second)) == 0 and max(np.ptp(first), np.ptp(second)) == 0:
