@@ -107,16 +107,23 @@ def verify_parser() -> Parser:
     )
     how = parser.add_argument_group("how")
     how.add_argument(
-        "--profile", metavar="NAME", help="how many examples: kp-quick, kp-default or kp-nightly (default: kp-default)"
+        "--profile",
+        metavar="NAME",
+        help="examples a property: kp-quick (25), kp-default (100, the default) or kp-nightly (2000)",
     )
-    how.add_argument("--case", metavar="LINE", help="replay exactly one case, as a report printed it")
+    how.add_argument("--case", metavar="PROPERTY:LINE", help="replay exactly one case, as a report printed it")
     how.add_argument("--hypothesis-seed", metavar="N", help="draw the same examples again")
     how.add_argument("-k", dest="keyword", metavar="EXPRESSION", help="only the properties whose name matches")
     how.add_argument(
         "-n", "--numprocesses", dest="workers", metavar="N", help="judge in N processes at once, or 'auto'"
     )
-    how.add_argument("--call-timeout", metavar="SECONDS", type=seconds, help="for one call of a candidate")
-    how.add_argument("--build-timeout", metavar="SECONDS", type=seconds, help="for building a candidate")
+    how.add_argument("--call-timeout", metavar="SECONDS", type=seconds, help="longest time of a call (default: 20)")
+    how.add_argument(
+        "--build-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="longest time to load, and for a first call of a kind, while compilers are at work (default: 300)",
+    )
     how.add_argument(
         "--gpu-memory",
         choices=["auto", "pinned"],

@@ -72,8 +72,7 @@ def load_module(path: Path, tag: str) -> ModuleType:
     try:
         compile(path.read_bytes(), str(path), "exec")
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise CandidateError("parse", f"does not parse: {error}" + (f" (line {line})" if line else "")) from None
+        raise CandidateError("parse", f"does not parse: {error}") from None
     behind = path.resolve()  # a link's modules may lie beside it, or beside what it leads to
     if not _is_package(path.parent) and _is_package(behind.parent):
         path = behind

@@ -137,9 +137,15 @@ def _table(entry: Record, target: str, facts: Record) -> Table:
             f"{prop['seconds']:.1f}",
             _number(scaling),
             _number(mean),
-            place.partition(":")[2],
+            _in_short(place.partition(":")[2]),
         )
     return table
+
+
+def _in_short(line: str) -> str:
+    """Of a case what fits into a column: shape, type and an unusual layout. The report file has all of it."""
+    parts = dict(part.partition("=")[::2] for part in line.split(","))
+    return " ".join(parts[name] for name in ("shape", "dtype", "layout") if name in parts)
 
 
 def _worst(properties: list[Record], name: str, dtype: str = "") -> Record | None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from .. import inputs
+from ..candidate_loading import CandidateError, load_module
 from ..cases import parse
 from ..runner import Runner
 from .conftest import RIGHT, MakeRunner
@@ -117,3 +118,10 @@ def test_an_instance_is_told_from_a_class(make_runner: MakeRunner) -> None:
     failure = runner.load()
     assert failure is not None
     assert failure.text == "its ModelNew is an instance of ModelNew, expected the class, or a function that makes one"
+
+
+def test_what_does_not_parse_names_its_line_once(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("x = 1\ndef f(:\n", encoding="utf-8")
+    with pytest.raises(CandidateError, match=r"^does not parse: .* \(broken\.py, line 2\)$"):
+        load_module(path, "tag")

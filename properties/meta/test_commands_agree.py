@@ -4,6 +4,7 @@ import pytest
 
 from ci.options import verify_parser
 from properties import profiles
+from properties.limits import Limits
 from properties.options import OPTIONS
 from properties.subject import REQUIRABLE
 
@@ -22,6 +23,8 @@ def test_verify_names_all_that_can_be_required_and_nothing_else() -> None:
     assert action.help.partition(": ")[2].split(", ") == list(REQUIRABLE)[1:]
 
 
-def test_verify_names_every_profile() -> None:
-    text = verify_parser().format_help()
-    assert all(name in text for name in profiles.PROFILES)
+def test_verify_names_every_profile_and_its_examples_and_the_limits() -> None:
+    said = {text: action.help or "" for action in verify_parser()._actions for text in action.option_strings}
+    assert all(f"{name} ({each.examples}" in said["--profile"] for name, each in profiles.PROFILES.items())
+    assert f"(default: {Limits().call:g})" in said["--call-timeout"]
+    assert f"(default: {Limits().build:g})" in said["--build-timeout"]

@@ -76,6 +76,16 @@ def test_the_summary_says_what_is_alike_in_one_line() -> None:
     assert lines.count("  noticed: rounded (2 cases)") == 2
 
 
+def test_the_table_says_where_the_worst_was_seen_and_cuts_nothing_off() -> None:
+    made = report("k")
+    (shapes, *_) = made["candidates"][0]["targets"]["cpu"]["properties"]
+    case = "shapes:shape=257x1023,dtype=float32,layout=offset3,values=signed,seed=123"
+    shapes["worst"] = {"mean error / limit, fp32": {"value": 0.25, "bound": 1.0, "case": case}}
+    (line,) = (line for line in summary.text(made, 80).splitlines() if line.startswith("shapes"))
+    assert line.split()[-4:] == ["0.25", "257x1023", "float32", "offset3"]
+    assert line.split()[-5] == "-", "of what has no figure"
+
+
 def test_who_could_not_be_judged_has_the_reason_and_no_table() -> None:
     (line,) = summary.text(report("k", reason="needs a GPU", verdict="not-judged"), 100).splitlines()[1:]
     assert line == "k: not-judged: needs a GPU"
