@@ -12,7 +12,7 @@ from ci import page_gate, wording
 from ci.gate_record import Record
 from ci.page_content import Block, Cell, Code, Figure, Fold, Gallery, Items, Page, Section, Table, Text, Verdict
 from ci.page_facts import PEERS, Kills, Missing, Run, Timing, devices, history
-from ci.report import AGAINST, Candidate, Property, Report, Target, exit_code, not_examined, not_run
+from ci.report import AGAINST, OUT, Candidate, Property, Report, Target, exit_code, not_examined, not_run
 
 # How the words of a report are meant.
 TONES = {
@@ -145,7 +145,7 @@ def _target_row(candidate: Candidate, target: Target) -> tuple[Cell, ...]:
         f"{candidate.name}{' (shipped)' if candidate.shipped else ''}",
         target.name,
         verdict(target.verdict),
-        str(len(target.properties)),
+        str(sum(each.outcome not in OUT for each in target.properties)),
         str(sum(each.examples for each in target.properties)),
         first,
     )

@@ -41,7 +41,8 @@ def lines(report: Report, command: str) -> list[str]:
 
 def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[str]:
     shipped = " (shipped)" if candidate.shipped else ""
-    found = [f"{candidate.verdict}{' in what was run' if partial else ''}: {candidate.path}{shipped}"]
+    part = " in what was run" if partial and candidate.verdict == "accepted" else ""
+    found = [f"{candidate.verdict}{part}: {candidate.path}{shipped}"]
     for target in candidate.targets:
         found.append(f"  {target.name}: {_describe(target)}")
         failed = [finding for each in target.properties if each.outcome == "failed" for finding in each.findings]

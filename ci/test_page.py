@@ -133,6 +133,17 @@ def test_a_finding_of_several_properties_is_shown_once(files: Files) -> None:
     assert summary.count("ci/verify '--candidate") == 2
 
 
+def test_what_was_not_examined_is_not_counted_and_has_its_reason(files: Files) -> None:
+    seen = {"name": "odd", "outcome": "passed", "examples": 9, "findings": [], "notes": {"a mean is rounded": 2}}
+    out = {"name": "huge", "outcome": "not-examined", "examples": 0, "findings": [], "reason": "cuda only"}
+    document = fakes.report(fakes.candidate(cpu=fakes.target(properties=[seen, out])))
+    _, summary = files.make(f"--verify={files.put('v.json', document)}")
+    assert "| k | cpu | **✓ accepted** | 1 | 9 |  |" in summary
+    assert "| odd | **✓ passed** | 9 | a mean is rounded (2 cases) |" in summary
+    assert "| huge | **○ not-examined** | 0 | cuda only |" in summary
+    assert "- not-examined: huge of k on cpu: cuda only" in summary
+
+
 def test_a_page_without_commands_does_not_speak_of_them(files: Files) -> None:
     tags, _ = files.make(f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}")
     assert "root of a checkout" not in tags.text

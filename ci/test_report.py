@@ -185,6 +185,8 @@ def test_a_part_of_the_properties_is_no_verdict() -> None:
     assert isinstance(run, dict)
     run["partial"] = True
     assert "accepted in what was run: /some where/k.py" in lines_of(document)
+    turned_away = fakes.report(fakes.candidate("rejected"), partial=True)
+    assert "rejected: /some where/k.py" in lines_of(turned_away), "what was found there stands"
 
 
 def test_the_summary_names_usage_and_internal_errors_and_missing_isolation() -> None:

@@ -96,7 +96,8 @@ def text(report: Record, width: int) -> str:
         else:
             reasons = dict.fromkeys(facts["reason"] for facts in entry["targets"].values() if facts["reason"])
             because = f": {'; '.join(reasons)}" if entry["verdict"] == "not-judged" else ""
-        verdict = entry["verdict"] + (" in what was run" if report["run"]["partial"] else "")
+        part = " in what was run" if report["run"]["partial"] and entry["verdict"] == "accepted" else ""
+        verdict = f"{entry['verdict']}{part}"
         if not report["run"]["isolated"]:
             verdict += " (not isolated: does not count)"
         console.print(f"{entry['name']}: {verdict}{because}", markup=False, soft_wrap=True)
