@@ -124,11 +124,16 @@ def write(given: argparse.Namespace, facts: Facts, draws: Drawer | None, undrawn
     page = page_build.build(facts, f"Made {when} by ci/page.", draws, undrawn)
     page = page_paths.portable(page, (verify.CHECKOUT, folder), Path.home())
     if given.html is not None:
-        put("--html", absolute(given.html, folder), page_html.html(page), "w")
+        put("--html", absolute(given.html, folder), _utf8(page_html.html(page)), "w")
     if given.summary == "-":
-        sys.stdout.write(page_markdown.markdown(page))
+        sys.stdout.write(_utf8(page_markdown.markdown(page)))
     elif given.summary is not None:
-        put("--summary", absolute(given.summary, folder), page_markdown.markdown(page), "a")
+        put("--summary", absolute(given.summary, folder), _utf8(page_markdown.markdown(page)), "a")
+
+
+def _utf8(text: str) -> str:
+    """A text that can be written: what Python has for bytes that are no UTF-8, in a name or a message, is spelled."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def gather(given: argparse.Namespace, folder: Path) -> Facts:

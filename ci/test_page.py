@@ -234,6 +234,16 @@ def test_a_reader_of_markdown_shows_what_a_file_holds_as_it_is(files: Files) -> 
     assert not re.search(r"\\[|`*!\[]", re.sub(r"`+sh.*?`+", "", shown.text))
 
 
+def test_a_name_that_is_no_utf8_is_spelled(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    target = fakes.target("accepted", unsupported={"fp16": "OSError: no file k\udcff.bin"})
+    candidate = fakes.candidate("accepted") | {"targets": {"cpu": target}}
+    report = f"--verify={files.put('v.json', fakes.report(candidate))}"
+    tags, summary = files.make(report)
+    assert page.main(["--summary=-", report, "--offline"]) == OK
+    for text in (tags.text, summary.replace("\\\\", "\\"), capsys.readouterr().out.replace("\\\\", "\\")):
+        assert r"no file k\udcff.bin" in text
+
+
 def test_a_page_loads_nothing_and_stands_alone(files: Files) -> None:
     two_runs(files)
     tags, _ = files.make(f"--verify={files.put('v.json', fakes.report(fakes.candidate()))}")
