@@ -115,8 +115,8 @@ def features(case: Case) -> frozenset[str]:
     layout = case.layout
     found = {DTYPE_FEATURES[case.dtype]}
     found |= {"offset"} if layout.offset else set()
-    found |= {"strided"} if layout.pitch or layout.step != 1 or layout.order else set()
-    found |= {"expanded"} if layout.expand else set()
+    found |= {"strided"} if layout.gaps else set()
+    found |= {"expanded"} if layout.shared else set()
     found |= {"negated"} if layout.negated else set()
     found |= {"nd"} if len(case.shape) > 2 else set()
     found |= {"empty"} if case.numel == 0 else set()

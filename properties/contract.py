@@ -203,12 +203,15 @@ LAYOUTS = Property(
         for line in (
             "shape=48x64,layout=order1.0,seed=8",
             "shape=48x64,layout=step2,seed=8",
+            "shape=48x64,layout=cut0.3,seed=8",
             "shape=48x64,layout=offset10+pitch64,seed=8",
             "shape=6x1025,layout=pitch3,seed=8",
             "shape=2x65535,layout=offset1+step2,seed=8",
             "shape=3x65535,layout=pitch1,seed=8",
             "shape=3x5x4,dtype=bfloat16,layout=order2.0.1,seed=8",
             "shape=4x33,dtype=float16,layout=expand0,seed=8",
+            # One behind the other: a choice that was made for one alignment must not be kept for another.
+            "shape=6x1024,seed=8",
             "shape=6x1024,layout=offset1,seed=8",
             "shape=6x1024,layout=expand0,seed=8",
             "shape=6x1024,layout=expand1,seed=8",
@@ -216,6 +219,12 @@ LAYOUTS = Property(
             "shape=6x64,layout=expand0+step2,seed=8",
             "shape=3x33x4,layout=expand0+expand2+offset1,seed=8",
             "shape=2x16x5x7,layout=order0.2.3.1,seed=8",
+            "shape=2x6x3x4x5,layout=order0.2.3.4.1,seed=8",
+            # Part of what lies there, in every direction; windows that slide.
+            *(f"shape=3x33x4,layout=cut{dim}.3,seed=8" for dim in range(3)),
+            "shape=2x6x5x7,layout=cut2.2,seed=8",
+            "shape=40x64,layout=lap1,seed=8",
+            "shape=5x33x4,layout=offset1+lap8,seed=8",
             # Every start that an element can have between two multiples of 16 bytes.
             *(
                 f"shape=3x333,dtype={dtype},layout=offset{k},seed=8"

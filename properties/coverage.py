@@ -15,7 +15,7 @@ from .cases import DTYPES, Case
 _COLUMNS = (1, 31, 255, 4096, 1 << 17)
 _ROWS = (1, 31, 1023, 65535)
 _ROW_BYTES = ((512, "512 B"), (4 << 10, "4 KB"), (100 << 10, "100 KB"), (3584 << 10, "3.5 MB"))
-_LAYOUTS = ("contiguous", "offset", "pitch", "step", "order", "expand", "negated")
+_LAYOUTS = ("contiguous", "offset", "pitch", "step", "order", "cut", "expand", "lap", "negated")
 
 #: Kinds of class, in the order in which they are shown, and the classes of each.
 CLASSES: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,9 @@ def layouts(case: Case) -> list[str]:
         "pitch": layout.pitch,
         "step": layout.step != 1,
         "order": layout.order,
+        "cut": layout.cut,
         "expand": layout.expand,
+        "lap": layout.lap,
         "negated": layout.negated,
     }
     return [name for name, there in shown.items() if there] or ["contiguous"]

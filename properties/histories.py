@@ -56,7 +56,7 @@ def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
 
     Who tells inputs apart by their sums, their corners or a sample takes them for the input.
     """
-    if case.layout.expand or case.rows * case.columns == 0:
+    if case.layout.shared or case.rows * case.columns == 0:
         return
     rows = given.logical.movedim(1, -1)
     row = tuple(size // 2 for size in rows.shape[:-1])

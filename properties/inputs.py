@@ -53,7 +53,13 @@ def build(case: Case, device: str = "cpu") -> Input:
 
 
 def case_values(case: Case, device: str = "cpu") -> torch.Tensor:
-    """The logical values of a case: contiguous, of its shape and dtype, equal along expanded dimensions."""
+    """The logical values of a case: contiguous, of its shape and dtype, equal where elements share memory."""
+    if case.layout.lap and case.numel:
+        geometry = layouts.geometry(case.layout, case.shape)
+        room = (1, geometry.length)
+        plants = tuple(plant for plant in case.plants if plant.index < geometry.length)
+        filled = values.fill(room, case.dtype, case.values, case.seed, plants, device)
+        return filled.as_strided(case.shape, geometry.strides, geometry.offset).contiguous()
     shape = list(case.shape)
     for dim in case.layout.expand:
         shape[dim] = min(shape[dim], 1)
@@ -71,7 +77,11 @@ def place(case: Case, logical: torch.Tensor) -> Input:
     if case.layout == layouts.CONTIGUOUS:
         return Input(case.dtype, case.shape, geometry, False, logical.reshape(-1), logical)
     storage = canaries(case.dtype, geometry.length, logical.device)
-    if logical.numel():
+    if case.layout.lap and logical.numel():
+        places = torch.arange(geometry.length, device=logical.device)
+        shown = places.as_strided(case.shape, geometry.strides, geometry.offset).reshape(-1)
+        storage[shown] = (-logical if case.layout.negated else logical).reshape(-1)
+    elif logical.numel():
         # Along an expanded dimension all elements share one place: write it once.
         index = tuple(slice(0, 1) if dim in case.layout.expand else slice(None) for dim in range(len(case.shape)))
         view = storage.as_strided(case.shape, geometry.strides, geometry.offset)

@@ -88,6 +88,8 @@ def _plainer(layout: Layout) -> Iterator[Layout]:
     yield replace(layout, step=1)
     yield replace(layout, order=())
     yield replace(layout, expand=())
+    yield replace(layout, cut=())
+    yield replace(layout, lap=0)
     yield replace(layout, negated=False)
 
 

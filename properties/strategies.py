@@ -103,10 +103,11 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
 @st.composite
 def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, negated: bool = False) -> Layout:
     """A layout that the domain supports, contiguous among them; a lazily negated view of it if ``negated``."""
-    kinds = ["contiguous"]
+    kinds = ["contiguous", "cut"]
     kinds += ["offset"] if "offset" in domain.supported else []
     kinds += ["pitch", "step", "order", "order", "slice"] if "strided" in domain.supported else []
     kinds += ["expand"] if "expanded" in domain.supported else []
+    kinds += ["lap"] if {"strided", "expanded"} <= domain.supported else []
     kind = draw(st.sampled_from(kinds))
     offset = draw(st.integers(1, 17)) if "offset" in domain.supported and draw(st.booleans()) else 0
     small = st.integers(1, 40)
@@ -114,6 +115,11 @@ def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, neg
         return Layout(offset=draw(st.integers(1, 65)), negated=negated)
     if kind == "pitch":
         return Layout(offset=offset, pitch=draw(small), negated=negated)
+    if kind == "cut":
+        dimension = draw(st.integers(0, len(shape) - 1)) if "strided" in domain.supported else 0
+        return Layout(offset=offset, cut=(dimension, draw(st.integers(1, 3))), negated=negated)
+    if kind == "lap":
+        return Layout(offset=offset, lap=draw(st.integers(1, 9)), negated=negated)
     if kind == "step":
         return Layout(offset=offset, step=draw(st.integers(2, 5)), negated=negated)
     if kind == "slice":

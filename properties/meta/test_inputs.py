@@ -48,6 +48,13 @@ def test_an_expanded_dimension_shows_one_value() -> None:
     assert made.storage.numel() == 4
 
 
+def test_windows_show_what_their_neighbours_show() -> None:
+    made = inputs.build(parse("shape=4x7,layout=lap2,values=signed,seed=3"))
+    assert torch.equal(made.logical[1:, :5], made.logical[:-1, 2:])
+    assert made.storage.numel() == 13
+    assert len(made.logical.unique()) == 13
+
+
 def test_data_lie_flush_with_the_end_up_to_the_alignment() -> None:
     slot = Slot()
     for elements in (1, 15, 16, 17, 1000):

@@ -90,6 +90,8 @@ def test_every_kind_of_layout_is_drawn() -> None:
         "step": lambda layout: layout.step > 1,
         "order": lambda layout: bool(layout.order),
         "expand": lambda layout: bool(layout.expand),
+        "cut": lambda layout: bool(layout.cut),
+        "lap": lambda layout: layout.lap > 0,
     }
     for name, shown in kinds.items():
         assert sum(map(shown, found)) >= 3 * len(RUNS), name
