@@ -87,7 +87,9 @@ LONG_ROWS = Property(
             "shape=1x1048576,values=exact-mean",
             "shape=1x1048577,values=signed",
             "shape=2x1000003,values=integers",
-            "shape=1x4194305,values=one-hot",
+            # All but the last column is next to nothing; quotients beyond the type.
+            "shape=1x4194305,values=one-tall,seed=1",
+            "shape=1x131073,dtype=float16,values=one-hot",
             # Many rows that are long besides, and more of the dimensions behind a row than a grid has places.
             "shape=1100x4099,seed=30",
             "shape=1025x1025,layout=order1.0,seed=30",
@@ -110,7 +112,7 @@ VALUES = Property(
     pinned=tuple(
         parse(f"shape=7x33,dtype={dtype},values={values},seed=5")
         for dtype in ("float32", "float64", "float16", "bfloat16")
-        for values in ("tiny", "huge", "near-max", "row-scales", "zeros", "zero-rows", "outlier")
+        for values in ("tiny", "huge", "near-max", "row-scales", "any-scale", "zeros", "zero-rows", "outlier")
     )
     # Of so few columns the sum does not overflow, and means pass 2^126: their reciprocals are subnormal.
     + tuple(
@@ -177,7 +179,13 @@ EXACT_SUMS = Property(
     pinned=tuple(
         parse(f"shape=3x{n},values={recipe},seed=6")
         for n in (1000, 10000, 65535)
-        for recipe in ("integers", "one-full", "grains")
+        for recipe in ("integers", "one-full", "grains", "one-tall")
+    )
+    # Of 16 bits a mean is not asked for more than those: what is left out must be large.
+    + tuple(
+        parse(f"shape={shape},dtype={dtype},values={recipe},seed=6")
+        for shape, recipe in (("9x4103", "one-tall"), ("130x4103", "sparse"), ("5x65535", "one-tall"))
+        for dtype in ("float16", "bfloat16")
     ),
 )
 

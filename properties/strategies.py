@@ -27,13 +27,13 @@ EDGES = _around(1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 122
 #: Elements of an ordinary drawn case: 2^17 float64 are 1 MiB, judged in about 10 ms.
 ORDINARY = 1 << 17
 #: General values: everything that keeps a row's sum finite and normal.
-GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scales", "constant", "outlier")
-#: Values at the ends of the type's range.
-EXTREME = ("tiny", "huge", "near-max")
+GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scales", "constant", "outlier", "sparse")
+#: Values at the ends of the type's range, and up to them.
+EXTREME = ("tiny", "huge", "near-max", "any-scale")
 #: General values are judged up to this many columns: the bound gamma(n + 1) says too little beyond.
 GENERAL_COLUMNS = 1 << 20
 #: Recipes whose sums are exact in any order at any length.
-EXACT = ("integers", "exact-mean", "one-hot", "one-full", "grains")
+EXACT = ("integers", "exact-mean", "one-hot", "one-full", "one-tall", "grains")
 PLANTABLE = ("nan", "inf", "-inf", "0", "-0", "max", "-max", "sub", "-sub", "normal")
 
 
@@ -189,7 +189,8 @@ def long_rows(draw: st.DrawFn, domain: Domain, most: int) -> Case:
         st.integers(1 << 16, most) | st.sampled_from([s for s in _around(1 << 17, 1 << 20, 1 << 21) if s <= most])
     )
     rows = draw(st.integers(1, max(1, min(3, most // length))))
-    recipe = draw(st.sampled_from(EXACT if length > GENERAL_COLUMNS else (*EXACT, "signed", "heavy")))
+    general = ("signed", "heavy", "sparse", "any-scale") if length <= GENERAL_COLUMNS else ()
+    recipe = draw(st.sampled_from((*EXACT, *general)))
     return Case((rows, length), dtype, CONTIGUOUS, recipe, draw(seeds()))
 
 
@@ -206,7 +207,7 @@ def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
         outer = draw(_of_any_size(1, rows))
         shape = (outer, length, rows // outer)
     layout = CONTIGUOUS if plain else draw(arrangements(domain, shape))
-    recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales")))
+    recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales", "any-scale")))
     return Case(shape, dtype, layout, recipe, draw(seeds()))
 
 

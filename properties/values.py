@@ -208,6 +208,22 @@ def _row_scales(grid: Grid, fmt: Format) -> torch.Tensor:
     return _scaled(_fraction(grid, fmt), _spread(grid, low, high))
 
 
+def _any_scale(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Every row at a scale of its own, from 64 quanta up to where a sum of the row still is below half of 2^overflow.
+
+    `row-scales` ends where nobody's epsilon reaches. Towards either end other things happen: elements lose bits, and
+    the reciprocal of a long row's sum is subnormal though its mean is not.
+    """
+    if fmt.name == "float16":  # sums are of a wider type
+        high = fmt.overflow_exponent
+    else:
+        high = fmt.overflow_exponent - 1 - (grid.columns - 1).bit_length()
+    exponent = _spread(grid, fmt.quantum_exponent + 6, high)
+    lost = _power((fmt.quantum_exponent + fmt.precision - exponent).clamp_min(0))  # what lies below a quantum
+    steps = (_fraction(grid, fmt) * 2.0**fmt.precision / lost).trunc() * lost
+    return _scaled(steps, exponent - fmt.precision)
+
+
 def _tiny(grid: Grid, fmt: Format) -> torch.Tensor:
     """Up to 64 smallest subnormals times 2^0 to 2^11 by row: means whose reciprocal overflows."""
     count = (1 + _below(grid.noise, 64)) * (1 - 2 * (grid.noise & 1))
@@ -278,6 +294,32 @@ def _one_full(grid: Grid, fmt: Format) -> torch.Tensor:
     return torch.where(grid.column == place, full, 0.0)
 
 
+def _one_tall(grid: Grid, fmt: Format) -> torch.Tensor:
+    """One element a row is 2^22 (float16: 2^13) times as large as all others, or more, and has all the bits it can.
+
+    It stands first, last or anywhere: whoever leaves out an end of a row, or rounds what is dense, is seen in any type
+    and at any length. Sums are exact in any order. By row times 2^-3 to 2^3.
+    """
+    most = 14 if fmt.name == "float16" else 23
+    bits = min(fmt.precision, most)
+    anywhere = _shift(grid.row_noise, 3) % max(grid.columns, 1)
+    where = grid.row_noise & 3
+    place = torch.where(where == 0, 0, torch.where(where == 1, grid.columns - 1, anywhere))
+    tall = (_shift(grid.noise, 64 - bits) | 1 << (bits - 1)) << (most - bits)
+    magnitude = torch.where(grid.column == place, tall, 1)
+    if grid.columns > _EXACT_SUM:
+        rare = -(-grid.columns // _EXACT_SUM)
+        magnitude = magnitude * ((grid.column == place) | (grid.column % rare == 0))
+    value = (magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64) * 2.0 ** -(most - 2)
+    return _scaled(value, _spread(grid, -2, 3))
+
+
+def _sparse(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, but of a long row only some sixteen elements are no zeros: each of them shows in the mean."""
+    there = _below(_hash(grid.noise), max(grid.columns // 16, 1)) == 0
+    return _signed(grid, fmt) * there
+
+
 def _outlier(grid: Grid, fmt: Format) -> torch.Tensor:
     """Ones, and one element a row of 2^30 (float16: 2^14): zeros elsewhere would pass an absolute tolerance."""
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
@@ -318,6 +360,7 @@ RECIPES: dict[str, Recipe] = {
     "heavy": _heavy,
     "mixed": _mixed,
     "row-scales": _row_scales,
+    "any-scale": _any_scale,
     "tiny": _tiny,
     "huge": _huge,
     "integers": _integers,
@@ -325,6 +368,8 @@ RECIPES: dict[str, Recipe] = {
     "one-hot": _one_hot,
     "one-full": _one_full,
     "grains": _grains,
+    "one-tall": _one_tall,
+    "sparse": _sparse,
     "outlier": _outlier,
     "constant": _constant,
     "zeros": _zeros,

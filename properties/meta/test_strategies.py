@@ -78,7 +78,7 @@ def test_every_recipe_is_drawn() -> None:
     assert found == set(values.RECIPES)
     for dtype in DTYPES:
         pinned = {case.values for case in contract.VALUES.pinned if case.dtype == dtype}
-        assert pinned >= {"tiny", "huge", "near-max", "row-scales", "zeros", "zero-rows", "outlier"}
+        assert pinned >= {"tiny", "huge", "near-max", "row-scales", "any-scale", "zeros", "zero-rows", "outlier"}
 
 
 def test_every_kind_of_layout_is_drawn() -> None:

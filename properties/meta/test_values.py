@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from fractions import Fraction
 
@@ -26,12 +27,15 @@ KNOWN = {
     "heavy": 1884713674,
     "mixed": 1593743232,
     "row-scales": 3933480958,
+    "any-scale": 3083903516,
     "tiny": 1200073037,
     "huge": 3199601977,
     "integers": 3195665949,
     "exact-mean": 234137793,
     "one-hot": 2771084230,
     "one-full": 3891898599,
+    "one-tall": 628420227,
+    "sparse": 3287098098,
     "outlier": 2010253816,
     "constant": 356256932,
     "zeros": 3380517425,
@@ -107,6 +111,21 @@ def test_rows_differ(recipe: str) -> None:
     assert len({tuple(row) for row in rows.tolist()}) >= 3
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [1, 33, 4097])
+def test_any_scale_leaves_out_no_size_that_a_sum_can_have(dtype: str, columns: int) -> None:
+    fmt, sums_in = FORMATS[dtype], FORMATS["float64" if dtype == "float64" else "float32"]
+    # Of long rows no more are made than memory is there for: their scales are those of the first of many.
+    rows = 3000 if columns < 4097 else 100
+    largest = values.fill((rows, columns), dtype, "any-scale", 1).double().abs().amax(1).numpy()
+    exponents = np.sort(np.frexp(largest[largest > 0])[1])
+    assert columns * math.ldexp(1.0, int(exponents[-1]) - sums_in.overflow_exponent) < 1
+    if rows == 3000:
+        assert exponents[0] < fmt.quantum_exponent + 12
+        assert exponents[-1] > fmt.overflow_exponent - 12
+        assert np.diff(exponents).max() <= 12
+
+
 def test_seeds_differ() -> None:
     left, right = (values.fill((2, 64), "float32", "signed", seed) for seed in (1, 2))
     assert not torch.equal(left, right)
@@ -138,5 +157,13 @@ def test_what_a_recipe_promises_by_name() -> None:
     scales = values.fill((60, 99), "float32", "row-scales", 1).abs().mean(1)
     assert scales.min() < 1e-15
     assert scales.max() > 1e15
+    sparse = (values.fill((9, 5000), "float32", "sparse", 1) != 0).sum(1)
+    assert (sparse > 3).all()
+    assert (sparse < 40).all()
+    for dtype in DTYPES:
+        tall = values.fill((40, 99), dtype, "one-tall", 1).double().abs()
+        assert (tall != 0).all()
+        assert {0, 98} < {*tall.argmax(1).tolist()}
+        assert (tall.amax(1) > 0.95 * tall.sum(1)).all()
     one_hot = values.fill((5, 99), "float32", "one-hot", 1)
     assert ((one_hot != 0).sum(1) == 1).all()
