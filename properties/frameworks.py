@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import strategies as st
+
 from . import inputs, strategies
 from .cases import Case, parse
 from .examination import Property
@@ -15,17 +17,28 @@ from .trial import Trial
 
 
 def differentiated(trial: Trial, case: Case) -> None:
-    """The input asks for a gradient: the right one flows back, or an error says that none does."""
+    """The input asks for a gradient: result and gradient are right, or an error says that there is none.
+
+    What flows in is one number for all elements where the turn is odd, as from a sum of the results.
+    """
     backwards = trial.subject.operator.gradient
     assert backwards is not None, "the property does not apply without"
     given = replace(trial.build(case), requires_grad=True)
+    forward = trial.observe(given)
+    if forward.outcome is Outcome.RAISED and not forward.damage:
+        return
+    trial.verdict(given, forward, "where a gradient is asked for")
     inflow = inputs.case_values(replace(case, values="signed", seed=case.seed + 1), trial.subject.home)
-    seen = trial.observe(given, manner=Manner(inflow=inflow.reshape(-1)))
+    inflow = inflow.reshape(-1)[: 1 if case.turn % 2 else None]
+    seen = trial.observe(given, manner=Manner(inflow=inflow.clone()))
     if seen.outcome is Outcome.RAISED and not seen.damage:
         return
     if seen.outcome is not Outcome.RETURNED or seen.meta is None or seen.damage:
         trial.verdict(given, seen)
         return
+    if seen.inflow_written:
+        text = "writes to the gradient that flows in: whoever gave it goes on with what stands there now"
+        trial.report(Finding(Kind.INPUT_MODIFIED, text))
     if not seen.meta.flows:
         text = "the result is detached: the input asked for a gradient, none flows back, and nobody is told"
         trial.report(Finding(Kind.WRONG_GRADIENT, text))
@@ -33,7 +46,7 @@ def differentiated(trial: Trial, case: Case) -> None:
         text = f"what flows back is {seen.meta.type} of {seen.meta.dtype} {list(seen.meta.shape)}, expected the input's"
         trial.report(Finding(Kind.WRONG_GRADIENT, text))
         return
-    expected, bound = backwards(given.logical, inflow)
+    expected, bound = backwards(given.logical, inflow.expand(case.numel).view(case.shape))
     off = (seen.output.double() - expected).abs()
     wrong = ~(off <= bound) & bound.isfinite()  # a row of zeros has no gradient
     if bool(wrong.any()):
@@ -81,9 +94,15 @@ _NONZERO = ("ones", "signed", "positive", "constant")
 AUTOGRAD = Property(
     "autograd",
     "An input that asks for a gradient gets the right one, or an error: never a detached result.",
-    lambda domain, _: strategies.cases(domain, _NONZERO, elements=1 << 14, layouts=True, empty=False),
+    lambda domain, _: strategies.cases(
+        domain, _NONZERO, elements=1 << 14, layouts=True, empty=False, turns=st.integers(0, 1)
+    ),
     differentiated,
-    pinned=(parse("shape=3x257,seed=21"), parse("shape=2x5x3,seed=21")),
+    pinned=(
+        parse("shape=3x257,seed=21"),
+        parse("shape=3x257,seed=21,turn=1"),
+        parse("shape=2x5x3,seed=21"),
+    ),
     promised="autograd",
     applies=lambda operator: operator.gradient is not None,
 )

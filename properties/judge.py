@@ -82,7 +82,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
             notes.add("strides of the output are not those of empty_like")
     if seen.meta.inference:
         notes.add("the result is an inference tensor: outside inference mode nobody can write to it")
-    if seen.meta.requires_grad:
+    if seen.meta.requires_grad and not given.requires_grad:
         notes.add("the result of an input without requires_grad has requires_grad")
     left = _left(seen.meta)
     if given.logical.numel() == 0:

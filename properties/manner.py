@@ -19,8 +19,9 @@ class Manner:
             same stream writes the input there some time later.
         side: on a GPU, whether another stream than the usual one is current.
         autocast: whether the call is made inside `torch.autocast` (to bfloat16).
-        inflow: what flows into the result when gradients are taken, 1-D, an element for each of the input's: what is
-            then seen in the result's place is what flows back to the input. The input must ask for a gradient.
+        inflow: what flows into the result when gradients are taken, 1-D, an element for each of the input's or one for
+            all of them: what is then seen in the result's place is what flows back to the input. The input must ask for
+            a gradient.
         way: what stands between the caller and the model.
         beside: another input, on which a second thread calls the model at the same time, several times over; its result
             is kept under the name `protocol.BESIDE`.

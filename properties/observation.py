@@ -62,6 +62,7 @@ class Observation:
         error: the exception (RAISED only).
         death: how the worker ended (DIED, TIMED_OUT only).
         damage: what changed in the input's memory; None where nothing did.
+        inflow_written: whether the gradient that flowed in holds something else now.
         seconds: wall time of the call, the copy out of the worker included.
     """
 
@@ -72,4 +73,5 @@ class Observation:
     error: ErrorInfo | None = None
     death: Death | None = None
     damage: Damage | None = None
+    inflow_written: bool = False
     seconds: float = 0.0

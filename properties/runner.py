@@ -156,6 +156,7 @@ class Runner:
         with self.watched():
             now = given if manner.before is None else manner.before
             place = self.memory.put(slots.INPUT, now.storage, slack)
+            inflow = None if manner.inflow is None else self._aside(manner.inflow)
             request = {
                 "op": "call",
                 "view": protocol.to_message(_view(given, place)),
@@ -164,7 +165,7 @@ class Runner:
                 "side": manner.side,
                 "autocast": manner.autocast,
                 "late": None if manner.before is None else self._aside(given.storage),
-                "inflow": None if manner.inflow is None else self._aside(manner.inflow),
+                "inflow": inflow,
                 "beside": None if manner.beside is None else self._view_aside(manner.beside),
                 "way": manner.way,
                 "busy": manner.busy,
@@ -183,7 +184,11 @@ class Runner:
         if self.gone:
             return seen
         with self.watched():
-            return replace(seen, damage=self.memory.damage(given, place))
+            damage = self.memory.damage(given, place)
+            if manner.inflow is None or inflow is None:
+                return replace(seen, damage=damage)
+            same = torch.equal(self.memory.found(Place(**inflow)), manner.inflow.view(torch.uint8))
+            return replace(seen, damage=damage, inflow_written=not same)
 
     def collect(self, kept: str, given: Input) -> Observation:
         """The values, now, of a result that the worker kept from an earlier call on ``given``."""

@@ -347,8 +347,13 @@ class Session:
         _copy(now, source)
 
     def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, view: View) -> object:
-        """What flows back to the input when the bytes of a place are what flows into the result."""
-        flows_in = _as_strided(_view_dtype(self._bytes(place), result.dtype), view.shape, _rows(view.shape))
+        """What flows back to the input when the bytes of a place are what flows into the result.
+
+        Of a single element it is that one for all: what comes from a sum of the results.
+        """
+        numbers = _view_dtype(self._bytes(place), result.dtype)
+        strides = _rows(view.shape) if len(numbers) > 1 else (0,) * len(view.shape)
+        flows_in = _as_strided(numbers, view.shape, strides)
         (flows_back,) = _grad((result,), (given,), (flows_in,))
         return flows_back
 
