@@ -81,12 +81,19 @@ def compiled(trial: Trial, case: Case) -> None:
 
 
 def in_settings(trial: Trial, case: Case) -> None:
-    """Whatever the caller has set around a call, the result is that of a plain one."""
+    """Whatever the caller has set around a call, the result is that of a plain one; some settings may be refused."""
     given = trial.build(case)
     trial.check(given)
     for setting in SETTINGS:
-        trial.verdict(given, trial.observe(given, manner=Manner(setting=setting)), setting)
+        seen = trial.observe(given, manner=Manner(setting=setting))
+        if seen.outcome is Outcome.RAISED and not seen.damage and setting in _MAY_BE_REFUSED:
+            trial.notes.add(f"refuses to work {setting}: {seen.error}")
+            continue
+        trial.verdict(given, seen, setting)
 
+
+#: Settings that a program need not have been made for: a clear error will do.
+_MAY_BE_REFUSED = ("with float64 as the default type", "where algorithms must be deterministic")
 
 #: Recipes that make no row of zeros.
 _NONZERO = ("ones", "signed", "positive", "constant")

@@ -26,6 +26,9 @@ SETTINGS = (
     "in evaluation (model.eval())",
     "with one thread",
     "with seven threads",
+    "with 67 threads",
+    "with float64 as the default type",
+    "where algorithms must be deterministic",
 )
 #: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
 #: nobody wrote, and a finite number in every format.

@@ -40,6 +40,9 @@ _Module = torch.nn.Module
 _modules = torch.nn.Module.modules
 _set_training = torch.nn.Module.train
 _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
+_get_default_dtype, _set_default_dtype = torch.get_default_dtype, torch.set_default_dtype
+_float64 = torch.float64
+_get_deterministic, _set_deterministic = torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
 _Barrier = threading.Barrier
 _BrokenBarrier = threading.BrokenBarrierError
 _Thread = threading.Thread
@@ -86,6 +89,28 @@ def _with_threads(count: int) -> Iterator[None]:
         _set_threads(before)
 
 
+@contextlib.contextmanager
+def _by_default(dtype: torch.dtype) -> Iterator[None]:
+    """For as long as this lasts, what is made without naming a type has this one, as while a large model is loaded."""
+    before = _get_default_dtype()
+    _set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        _set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def _deterministically() -> Iterator[None]:
+    """For as long as this lasts, torch uses deterministic algorithms alone, or raises."""
+    before = _get_deterministic()
+    _set_deterministic(True)
+    try:
+        yield
+    finally:
+        _set_deterministic(before)
+
+
 #: What a caller may have set around a call, by the words of a report.
 SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]] = {
     "inside torch.no_grad": lambda _: _no_grad(),
@@ -93,6 +118,9 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "in evaluation (model.eval())": _in_evaluation,
     "with one thread": lambda _: _with_threads(1),
     "with seven threads": lambda _: _with_threads(7),
+    "with 67 threads": lambda _: _with_threads(67),
+    "with float64 as the default type": lambda _: _by_default(_float64),
+    "where algorithms must be deterministic": lambda _: _deterministically(),
 }
 
 

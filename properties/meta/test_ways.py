@@ -114,6 +114,9 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
         ("in evaluation (model.eval())", "not self.training"),
         ("with one thread", "torch.get_num_threads() == 1"),
         ("with seven threads", "torch.get_num_threads() == 7"),
+        ("with 67 threads", "torch.get_num_threads() > 64"),
+        ("with float64 as the default type", "torch.empty(1).dtype is torch.float64"),
+        ("where algorithms must be deterministic", "torch.are_deterministic_algorithms_enabled()"),
     ],
 )
 def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, make_subject: MakeSubject) -> None:
@@ -129,6 +132,58 @@ def test_a_refusal_says_in_which_setting(make_subject: MakeSubject) -> None:
     assert subject.probe() is None
     (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
     assert found.text.startswith("inside torch.inference_mode: refuses an input that it must take (fp32)")
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ("torch.empty(1).dtype is torch.float64", True),
+        ("torch.are_deterministic_algorithms_enabled()", True),
+        ("torch.is_inference_mode_enabled()", False),
+    ],
+)
+def test_some_settings_may_be_refused(asked: str, refused: bool, make_subject: MakeSubject) -> None:
+    subject = make_subject(f"if {asked}: raise TypeError('not so')\n{RIGHT}")
+    assert subject.probe() is None
+    trial = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
+    assert bool(trial.findings) is not refused
+    assert any("TypeError: not so" in note for note in trial.notes) is refused
+
+
+# ---- Gradients ------------------------------------------------------------------------------------------------------
+
+BACKWARD = """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x / x.abs().mean(1, keepdim=True)
+
+    @staticmethod
+    def backward(ctx, inflow):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(x / x.abs().mean(1, keepdim=True), x, {inflow})
+"""
+
+
+@pytest.mark.parametrize(
+    ("inflow", "turn", "found"),
+    [
+        ("inflow", 0, False),
+        ("inflow", 1, False),
+        # Read as if it were contiguous: https://github.com/flagos-ai/FlagGems/pull/1082
+        ("inflow if inflow.is_contiguous() else torch.zeros_like(inflow)", 0, False),
+        ("inflow if inflow.is_contiguous() else torch.zeros_like(inflow)", 1, True),
+    ],
+)
+def test_a_gradient_comes_from_a_sum_too(inflow: str, turn: int, found: bool, make_subject: MakeSubject) -> None:
+    subject = make_subject("return Own.apply(x)", head=BACKWARD.format(inflow=inflow))
+    assert subject.probe() is None
+    trial = run_case(subject, frameworks.AUTOGRAD, parse(f"shape=3x33,seed=1,turn={turn}"))
+    assert [finding.kind for finding in trial.findings] == ([Kind.WRONG_GRADIENT] if found else [])
+    assert not trial.notes
 
 
 # ---- Stand-ins ------------------------------------------------------------------------------------------------------
