@@ -26,7 +26,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
-from .worker_output import describe_output, readable, write_over
+from .worker_output import describe_output, part_of, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
 
@@ -165,7 +165,7 @@ class Session:
         if request["output"] is not None and request["way"] == Way.PLAIN and not flows:
             write_over(result, meta)
         if request["keep"]:
-            self._kept[request["keep"]] = result
+            self._kept[request["keep"]] = part_of(result, meta)
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
 
     def _watched(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> tuple[object, Message]:

@@ -85,6 +85,14 @@ def readable(meta: OutputMeta, device: str) -> bool:
     return (meta.type, meta.layout, meta.device) == ("torch.Tensor", "strided", device)
 
 
+def part_of(result: object, meta: OutputMeta) -> object:
+    """What a caller keeps who took a part of a result, all of it here: its memory, without the very object.
+
+    Who takes memory back when the object is gone takes what somebody else still holds.
+    """
+    return _detach(result) if type(result) is _Tensor and meta.layout == "strided" else result
+
+
 def write_over(result: object, meta: OutputMeta) -> None:
     """Write to a result as the caller may to whom it was given: who hands it out a second time hands out that.
 
