@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from hypothesis import strategies as st
 
-from . import strategies
+from . import judge, strategies
 from .cases import Case
 from .examination import Property
 from .findings import Finding, Kind
@@ -69,6 +69,8 @@ def refuses(trial: Trial, case: Case) -> None:
     if seen.outcome is not Outcome.RAISED or seen.damage:
         trial.verdict(given, seen)
     assert seen.error is not None
+    if found := judge.left_behind(seen.error.left):
+        trial.report(*(replace(each, text=f"where it refuses {refusal.name}: {each.text}") for each in found))
     if not set(seen.error.bases) & set(refusal.errors):
         wanted = " or ".join(refusal.errors)
         trial.report(Finding(Kind.WRONG_ERROR, f"answers {refusal.name} with {seen.error}, expected {wanted}"))

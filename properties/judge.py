@@ -84,7 +84,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         notes.add("the result is an inference tensor: outside inference mode nobody can write to it")
     if seen.meta.requires_grad and not given.requires_grad:
         notes.add("the result of an input without requires_grad has requires_grad")
-    left = _left(seen.meta)
+    left = left_behind(seen.meta.left)
     if given.logical.numel() == 0:
         return Judgement((*findings, *left), notes=frozenset(notes))
     assert seen.output is not None
@@ -192,10 +192,11 @@ def _touched(given: Input, meta: OutputMeta) -> Finding | None:
     return None
 
 
-def _left(meta: OutputMeta) -> tuple[Finding, ...]:
-    if not meta.left:
+def left_behind(changes: tuple[str, ...]) -> tuple[Finding, ...]:
+    """The finding for what a call has changed in the process; none where that is nothing."""
+    if not changes:
         return ()
-    shown, more = meta.left[:_CHANGES_SHOWN], len(meta.left) - _CHANGES_SHOWN
+    shown, more = changes[:_CHANGES_SHOWN], len(changes) - _CHANGES_SHOWN
     text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     return (Finding(Kind.STATE_LEAK, f"leaves the process changed for whoever comes next: {text}"),)
 

@@ -129,6 +129,7 @@ class ErrorInfo:
         text: its message, shortened to `MAX_TEXT`.
         where: file and line of the innermost frame in the candidate's own file, if there is one.
         building: whether it came out of an extension build.
+        left: what the call that raised it has changed in the process, in words.
     """
 
     type: str
@@ -136,6 +137,7 @@ class ErrorInfo:
     text: str
     where: str = ""
     building: bool = False
+    left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Type, the line of the message that says most, place."""

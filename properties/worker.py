@@ -160,8 +160,9 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
+            left = self._modes.changes() if self._modes is not None and _alone(request) else ()
             self._modes, self._last = ProcessWatch(), None  # what is left of this call is not the next one's doing
-            return self._raised(error, device)
+            return self._raised(error, device, left)
         if request["output"] is not None and request["way"] == Way.PLAIN and not flows:
             write_over(result, meta)
         if request["keep"]:
@@ -177,7 +178,7 @@ class Session:
         seen: Message = {"altered": before.changes(), "written": before.written}
         if seen["altered"]:
             self._last = None
-        if request["way"] == Way.PLAIN and beside is None and modes is not None:
+        if _alone(request) and modes is not None:
             seen["left"] = modes.changes()
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
@@ -218,10 +219,11 @@ class Session:
             return self._raised(error, device)
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
 
-    def _raised(self, error: BaseException, device: torch.device) -> Message:
-        """The reply for an exception of the candidate's, or of what it left behind."""
+    def _raised(self, error: BaseException, device: torch.device, left: tuple[str, ...] = ()) -> Message:
+        """The reply for an exception of the candidate's, or of what it left behind; ``left`` is what it has changed."""
         lost = device.type == "cuda" and worker_gpu.lost(device)
-        return {"outcome": "raised", "error": protocol.to_message(self._describe(error)), "device_lost": lost}
+        told = _replace(self._describe(error), left=left)
+        return {"outcome": "raised", "error": protocol.to_message(told), "device_lost": lost}
 
     def _forget(self, _: Message) -> Message:
         self._captured = None
@@ -383,6 +385,11 @@ class Session:
             half = protocol.MAX_TEXT // 2
             text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         return ErrorInfo(type(error).__name__, bases, text, where, building)
+
+
+def _alone(request: Message) -> bool:
+    """Whether nothing but the model is at work in a call: no compiler, no graph, no second thread."""
+    return bool(request["way"] == Way.PLAIN) and request["beside"] is None
 
 
 def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -90,7 +90,11 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether garbage is collected": gc.isenabled,
     "a function that traces the interpreter": sys.gettrace,
     "a function that profiles the interpreter": sys.getprofile,
+    "where Python prints": lambda: sys.stdout,
+    "where Python prints errors": lambda: sys.stderr,
 }
+if hasattr(os, "sched_getaffinity"):
+    _MODES["the processors that it may run on"] = functools.partial(os.sched_getaffinity, 0)
 if _precision is not None:
     _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_precision, "cuda", "matmul")
     _MODES["the precision of oneDNN's float32 products"] = functools.partial(_precision, "mkldnn", "matmul")

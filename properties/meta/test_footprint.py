@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -18,6 +20,8 @@ from ..protocol import OVERWRITTEN_BYTE
 from .conftest import RIGHT, MakeRunner, MakeSubject
 
 GIVEN = inputs.build(parse("shape=3x5,seed=1"))
+#: A worker's standard output, as Python shows it.
+PRINTS = "<_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,8 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("torch.set_autocast_enabled('cpu', True); return x.clone()", ("autocast on cpu: False -> True",)),
         ("with torch.autocast('cpu'): return x.clone()", ()),
         ("import math; math.prod = sum; return x.clone()", ("math.prod",)),
+        ("import sys; sys.stdout = None; return x.clone()", (f"where Python prints: {PRINTS} -> None",)),
+        ("import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): return x.clone()", ()),
         ("torch.linalg.norm = sum; return x.clone()", ("torch.linalg.norm",)),
     ],
 )
@@ -84,10 +90,22 @@ def test_what_is_left_in_the_process_is_told_at_every_call(
 def test_what_a_refused_call_leaves_is_not_the_next_calls_doing(make_runner: MakeRunner) -> None:
     refuses = "if not CALLS:\n    CALLS.append(x.t_())\n    torch.rand(1)\n    raise ValueError('no')"
     runner = make_runner(f"{refuses}\nreturn x.clone()", head="CALLS = []")
-    assert runner.observe(GIVEN).outcome is Outcome.RAISED
+    refused = runner.observe(GIVEN)
+    assert refused.outcome is Outcome.RAISED
+    assert refused.error is not None
+    assert refused.error.left == ("the state of the random numbers",)
     meta = runner.observe(GIVEN).meta
     assert meta is not None
     assert (meta.shape, meta.left, meta.altered) == ((3, 5), (), ())
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind a process to processors")
+def test_a_caller_that_is_bound_to_a_processor_is_told(make_runner: MakeRunner) -> None:
+    there = sorted(os.sched_getaffinity(0))
+    meta = make_runner(f"import os; os.sched_setaffinity(0, {{{there[0]}}}); return x.clone()").observe(GIVEN).meta
+    assert meta is not None
+    assert bool(meta.left) == (len(there) > 1)
+    assert all("processors" in each for each in meta.left)
 
 
 def test_what_is_changed_at_import_is_part_of_the_candidate(make_runner: MakeRunner) -> None:
