@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import busy
 from .observation import Death
-from .protocol import Message
+from .protocol import Message, printable
 from .worker import Session
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -257,7 +257,7 @@ class WorkerProcess:
         reply, self._buffer = self._buffer.split(b"\n", 1)
         try:
             message = json.loads(reply)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter of lists in lists in lists
             message = None
         good = isinstance(message, dict) and isinstance(message.get("outcome"), str) and not self._buffer
         if not good or message.get("number") != self._asked:
@@ -316,7 +316,7 @@ class WorkerProcess:
     def _last_lines(self) -> tuple[str, ...]:
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(self._log.tell() - 8192, 0))
-        lines = self._log.read().decode(errors="replace").splitlines()
+        lines = map(printable, self._log.read().decode(errors="replace").splitlines())
         return tuple(line for line in lines if line.strip() and not _NOT_TELLING.search(line))[-_LOG_LINES:]
 
 

@@ -9,13 +9,17 @@ A reply is a claim of a process that runs foreign code; the judging process uses
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 #: Longest error text that a worker sends, in characters; compilers write megabytes.
 MAX_TEXT = 6000
 
 Message = dict[str, Any]  # what json gives back: the one place where types end
+_Claim = TypeVar("_Claim")
+#: What a compiler writes around a word to colour it.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 #: Under this name a worker keeps the result of a second thread.
 BESIDE = "beside"
@@ -147,6 +151,10 @@ class ErrorInfo:
         return f"{self.type}: {first}" + (f" ({self.where})" if self.where else "")
 
 
+#: What a worker's claims must consist of.
+_TYPES: dict[type, dict[str, Any]] = {record: get_type_hints(record) for record in (OutputMeta, ErrorInfo)}
+
+
 def to_message(record: Place | View | OutputMeta | ErrorInfo) -> Message:
     """A record as plain JSON types."""
     return asdict(record)
@@ -164,15 +172,60 @@ def meta_from(message: Message) -> OutputMeta:
     Raises:
         TypeError, ValueError: the worker's claim has another form than it should.
     """
-    return OutputMeta(**_tuples(message))
+    meta = _believable(OutputMeta(**_tuples(message)))
+    if meta.layout == "strided" and len(meta.strides) != len(meta.shape):
+        raise ValueError(f"{len(meta.strides)} strides of {len(meta.shape)} dimensions")
+    return meta
 
 
 def error_from(message: Message) -> ErrorInfo:
-    """The inverse of `to_message` for an `ErrorInfo`."""
-    fields = dict(message)
-    return ErrorInfo(bases=tuple(fields.pop("bases")), **fields)
+    """The inverse of `to_message` for an `ErrorInfo`; raises as `meta_from` does."""
+    return _believable(ErrorInfo(**_tuples(message)))
+
+
+def _believable(claim: _Claim) -> _Claim:
+    """A record whose fields are of the types that they are declared to be.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name, kind in _TYPES[type(claim)].items():
+        if not _is(getattr(claim, name), kind):
+            raise TypeError(f"{name} is no {kind}")
+    return claim
+
+
+def _is(value: object, kind: Any) -> bool:
+    """Whether a value is of a type: a plain one, or a tuple of such."""
+    if get_origin(kind) is not tuple:
+        return type(value) is kind
+    inner = get_args(kind)
+    if not isinstance(value, tuple) or (inner[-1] is not Ellipsis and len(value) != len(inner)):
+        return False
+    return all(type(each) is inner[0] for each in value)
 
 
 def _tuples(message: Message) -> Message:
-    """The message with its lists as tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in message.items()}
+    """The message with its lists as tuples, and words that can be shown."""
+    if not isinstance(message, dict):
+        raise TypeError("no message")
+    return {
+        name: tuple(map(_shown, value)) if isinstance(value, list) else _shown(value) for name, value in message.items()
+    }
+
+
+def _shown(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
+
+
+def printable(text: str) -> str:
+    """Words of a candidate's as they may stand on a terminal, in a report and on a page.
+
+    Colours are left out; what would move a cursor, or cannot be encoded, is spelled.
+    """
+    plain = _COLOUR.sub("", text)
+    if plain.isascii() and plain.replace("\n", "").isprintable():
+        return plain
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode() for each in plain
+    )

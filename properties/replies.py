@@ -31,11 +31,18 @@ class LoadFailure:
 
 
 def load_failure(reply: Message) -> LoadFailure:
-    """What a worker says that has not loaded its candidate."""
+    """What a worker says that has not loaded its candidate.
+
+    Raises:
+        WorkerDiedError: it has not written a reply.
+    """
     if reply["outcome"] == "unusable":
-        return LoadFailure(str(reply.get("text")))
-    error = protocol.error_from(reply["error"])
-    verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
+        return LoadFailure(protocol.printable(str(reply.get("text"))))
+    try:
+        error = protocol.error_from(reply["error"])
+        verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
+    except (KeyError, TypeError, ValueError):
+        raise WorkerDiedError(Death("wrote garbage where its reply belongs", "load"), False) from None
     return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
 
 

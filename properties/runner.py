@@ -35,6 +35,8 @@ _KEPT_APART = 1 << 30
 #: Workers that died one behind the other, without an answered call between, after which the GPU is asked whether it
 #: is still there.
 _DEATHS_IN_A_ROW = 3
+#: A candidate may put there what it likes, and a later worker, or run, finds it.
+_SPOILT = "the folder of its builds cannot be used, remove what is there"
 
 
 @dataclass
@@ -94,12 +96,17 @@ class Runner:
         if self.gone:
             raise GpuGoneError(self.gone)
         try:
+            self.build_folder()
+        except OSError as spoilt:
+            return LoadFailure(f"{_SPOILT}: {spoilt}")
+        try:
             worker = self._start()
         except WorkerDiedError as dead:
             return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
         try:
             with self._build_lock():
                 reply = worker.ask(self.what(), self.limits.first, "load", self.limits.build)
+            failure = None if reply["outcome"] == "loaded" else replies.load_failure(reply)
         except WorkerDiedError as dead:
             worker.close()
             self._died(dead)
@@ -107,9 +114,12 @@ class Runner:
         except filelock.Timeout as busy:
             worker.close()
             return LoadFailure(f"another process has been building it for {self.limits.build:g} s: {busy.lock_file}")
-        if reply["outcome"] != "loaded":
+        except OSError as spoilt:
             worker.close()
-            return replies.load_failure(reply)
+            return LoadFailure(f"{_SPOILT}: {spoilt}")
+        if failure is not None:
+            worker.close()
+            return failure
         self._worker, self.taken = worker, str(reply.get("model", self.model))
         self._answered = frozenset()
         return None
@@ -372,7 +382,8 @@ class Runner:
         folder = self.build_folder()
         with filelock.FileLock(folder / "kernelproof.lock", timeout=self.limits.build):
             for stale in folder.glob("*/lock"):
-                stale.unlink(missing_ok=True)
+                if stale.is_file():
+                    stale.unlink(missing_ok=True)
             yield
 
     def _aside(self, storage: torch.Tensor) -> Message:

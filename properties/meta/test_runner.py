@@ -88,6 +88,102 @@ def test_a_death_is_observed_and_the_next_candidate_runs(make_runner: MakeRunner
     assert works(make_runner(RIGHT))
 
 
+#: Finds the worker's own reply pipe and the number of the request, and waits until what it wrote there was read.
+FORGE = """
+import json, os, sys, time
+def forge(line):
+    frame = sys._getframe()
+    while "reply_fd" not in frame.f_locals:
+        frame = frame.f_back
+    request = frame.f_locals["request"]
+    os.write(frame.f_locals["reply_fd"], (line(request) if callable(line) else line).encode() + b"\\n")
+    time.sleep(1)
+def returned(**meta):
+    given = {"type": "torch.Tensor", "shape": [3, 5], "dtype": "float32", "device": "cpu", "layout": "strided"}
+    given |= {"strides": [5, 1]} | meta
+    return lambda request: json.dumps({"outcome": "returned", "meta": given, "number": request["number"]})
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "'[' * 100000",
+        "returned(strides=[1])",
+        "returned(storage=[1, 2, 3])",
+        "returned(left=5)",
+        "returned(left=[5])",
+        "returned(shape=[3, True])",
+        "returned(type=None)",
+        "returned(more=1)",
+        "lambda r: json.dumps({'outcome': 'raised', 'error': {'type': 5, 'bases': [], 'text': ''}, "
+        "'number': r['number']})",
+        "lambda r: json.dumps({'outcome': 'raised', 'error': 5, 'number': r['number']})",
+    ],
+)
+def test_a_forged_reply_of_another_form_is_garbage(line: str, make_runner: MakeRunner) -> None:
+    seen = make_runner(f"forge({line})\n{RIGHT}", head=FORGE.replace("\\\\", "\\")).observe(GIVEN)
+    assert seen.outcome is Outcome.DIED
+    assert "wrote garbage" in death(seen)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("'half of a pair \\ud800'", "half of a pair \\ud800"),
+        ("'\\x1b[2Jgone\\r\\0'", "\\x1b[2Jgone\\r\\x00"),
+        ("'\\x1b[1;31mred\\x1b[0m and \\u00e4'", "red and \u00e4"),
+    ],
+)
+def test_words_that_a_terminal_would_act_on_are_spelled(words: str, shown: str, make_runner: MakeRunner) -> None:
+    error = make_runner(f"raise RuntimeError({words})").observe(GIVEN).error
+    assert error is not None
+    assert error.text == shown
+    failure = make_runner(RIGHT, head=f"raise RuntimeError({words})").load()
+    assert failure is not None
+    assert shown in failure.text
+    dead = (
+        make_runner(
+            f"import os, sys\nsys.stderr.buffer.write({words}.encode(errors='surrogatepass') + b'\\n')\n"
+            "sys.stderr.flush()\nos.abort()"
+        )
+        .observe(GIVEN)
+        .death
+    )
+    assert dead is not None
+    assert all(each.isprintable() for line in dead.log for each in line)
+
+
+def test_a_forged_reply_while_it_is_loaded_is_garbage(make_runner: MakeRunner) -> None:
+    line = "lambda r: json.dumps({'outcome': 'raised', 'stage': 'later', 'error': 5, 'number': r['number']})"
+    failure = make_runner(RIGHT, head=f"{FORGE}\nforge({line})".replace("\\\\", "\\")).load()
+    assert failure is not None
+    assert "wrote garbage" in failure.text
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "os.makedirs(f'{folder}/x/lock')",
+        "os.makedirs(f'{folder}/kernelproof.lock/x')",
+        "shutil.rmtree(folder); open(folder, 'w').close()",
+    ],
+)
+def test_a_folder_of_builds_that_was_tampered_with_is_told(spoil: str, make_runner: MakeRunner) -> None:
+    body = "import os, shutil\nfolder = os.environ['TORCH_EXTENSIONS_DIR']\n"
+    if "kernelproof.lock" in spoil:
+        body += "os.remove(f'{folder}/kernelproof.lock')\n"
+    runner = make_runner(f"{body}{spoil}\n{RIGHT}")
+    assert works(runner)
+    runner.renew()
+    failure = runner.load()
+    if "x/lock" in spoil:
+        assert failure is None
+    else:
+        assert failure is not None
+        assert "the folder of its builds cannot be used" in failure.text
+
+
 def test_a_hang_is_killed_within_the_limit_with_all_it_started(make_runner: MakeRunner, tmp_path: Path) -> None:
     note = tmp_path / "pids"
     runner = make_runner(f"""
