@@ -244,3 +244,11 @@ def _metric(metric: Metric) -> Record:
 def sha256(path: Path) -> str:
     """Of a file's content when it was first asked for, in hex: a candidate may change or remove its file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def as_at_first(path: Path) -> bool:
+    """Whether a file still is the one whose `sha256` stands in the report."""
+    try:
+        return sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return False

@@ -41,6 +41,8 @@ _LAUNCHES = re.compile(rf"{_LAUNCHES_COMPILED.pattern}|triton\.jit")
 _PLACE = re.compile(r"\((?P<file>[^()]+), line (?P<line>\d+)\)")
 #: The folders of a path, behind an option of a compiler or not: ``/usr/local/cuda`` is the name of a place.
 _FOLDERS = re.compile(r"(?:(?<!\w)|(?<=-[IL]))\.{0,2}/(?:[^\s/'\"]+/)*")
+#: A candidate that is judged before may write where it likes, and this one's verdict would be that of another program.
+_CHANGED = "its file is not what it was when the run began: judge it by itself, as it was"
 #: How a finding begins that is the death of a process while it loads: its details are all that was written there.
 _DIED_LOADING = "the process that loads it ended: "
 
@@ -117,9 +119,11 @@ class Session:
             runner = Runner(
                 seat.path, self.operator.init, limits, self.nursery, cache, device, isolated, slots=slots, gpu=self.gpu
             )
-            self._subjects[seat] = Subject(
+            made = self._subjects[seat] = Subject(
                 seat.path, seat.target, self.operator, seat.shipped, required, limits, runner
             )
+            if not records.as_at_first(seat.path):
+                made.pass_over(Finding(Kind.NOT_RUN, _CHANGED))
         return self._subjects[seat]
 
     def contact(self, seat: Seat) -> tuple[Record, Record]:

@@ -144,6 +144,10 @@ class Subject:
                 self.broken = Finding(kind, f"what it supports could not be found out: {gone}")
         return self.broken
 
+    def pass_over(self, why: Finding) -> None:
+        """Say why it is not judged, before anything of it was run."""
+        self._probed, self.broken = True, why
+
     def _first_contact(self) -> Finding | None:
         try:
             failure = self.runner.load()

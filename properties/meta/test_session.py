@@ -374,6 +374,20 @@ def test_the_name_of_a_file_says_nothing_about_a_gpu(here: Path, nursery: Nurser
     run.leave(seat)
 
 
+def test_a_file_that_another_candidate_has_changed_is_not_judged(here: Path, session: Callable[..., Session]) -> None:
+    (here / "one.py").write_text("import torch\nModelNew = torch.nn.Identity\n", encoding="utf-8")
+    run = session(candidate=["one.py"])
+    (seat,), _ = seats(run.options, MACHINE)
+    records.sha256(seat.path)
+    (here / "one.py").write_text("import torch\nModelNew = torch.nn.ReLU\n", encoding="utf-8")
+    what = run.contact(seat)[1]
+    assert what["outcome"] == "not-examined"
+    assert what["reason"].startswith("its file is not what it was")
+    assert run.examine(seat, contract.SHAPES)[1]["outcome"] == "not-examined"
+    assert not run.subject(seat).runner.loaded
+    run.leave(seat)
+
+
 def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
     body = "    def forward(self, x):\n        if x.dtype != torch.float32: raise TypeError('no')\n        return x\n"
     (here / "one.py").write_text(f"import torch\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")
