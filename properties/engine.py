@@ -6,6 +6,7 @@ hung, the rest run one small case each and count as `not-examined`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 
@@ -29,7 +30,7 @@ class PrefixedDatabase(ExampleDatabase):
     def __init__(self, inner: ExampleDatabase, prefix: str) -> None:
         super().__init__()
         self._inner = inner
-        self._prefix = prefix.encode() + b"\0"
+        self._prefix = os.fsencode(prefix) + b"\0"
 
     def save(self, key: bytes, value: bytes) -> None:
         """See `ExampleDatabase`."""

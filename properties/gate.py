@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 import time
 import tomllib
 from collections.abc import Mapping
@@ -332,7 +333,7 @@ def digest(path: Path) -> str:
         # The name of a lone file does not matter; those of a package's files do.
         name = "" if files == [path] else str(each.relative_to(folder))
         content = each.read_bytes() if each.is_file() else b""
-        found.update(f"{len(name)} {name} {len(content)} ".encode() + content)
+        found.update(os.fsencode(f"{len(name)} {name} {len(content)} ") + content)
     return found.hexdigest()
 
 

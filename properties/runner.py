@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -304,7 +305,7 @@ class Runner:
     def tag(self) -> str:
         """Eight hex digits of the candidate's path and content: its build folder and module name carry them."""
         content = self.candidate.read_bytes() if self.candidate.is_file() else b""
-        return hashlib.sha256(str(self.candidate).encode() + b"\0" + content).hexdigest()[:8]
+        return hashlib.sha256(os.fsencode(self.candidate) + b"\0" + content).hexdigest()[:8]
 
     @property
     def variables(self) -> dict[str, str]:

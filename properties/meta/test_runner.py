@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis.database import InMemoryExampleDatabase
 
-from .. import inputs
+from .. import engine, inputs
 from ..cases import parse
 from ..observation import Observation, Outcome
 from ..process import Nursery
@@ -364,3 +365,12 @@ def test_a_changed_file_has_another_tag(make_runner: MakeRunner) -> None:
     before = runner.tag
     runner.candidate.write_text(runner.candidate.read_text() + "\n# edited\n", encoding="utf-8")
     assert runner.tag != before
+
+
+def test_a_name_may_be_no_utf8(make_runner: MakeRunner) -> None:
+    runner = make_runner(RIGHT)
+    runner.candidate = runner.candidate.with_name(os.fsdecode(b"k\xff.py"))
+    assert len(runner.tag) == 8
+    database = engine.PrefixedDatabase(InMemoryExampleDatabase(), f"shapes cpu {runner.candidate}")
+    database.save(b"key", b"an example")
+    assert list(database.fetch(b"key")) == [b"an example"]
