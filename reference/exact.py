@@ -28,7 +28,8 @@ A program that computes x / mean(|x|) divides a whole row by one number, its mea
 
 Where the constants come from: 2.02 u_out. x / mean' rounds once, x * (1 / mean') too, since the error of the reciprocal
 is the same for the row and belongs to mean'; (x / S) * n rounds twice, and 0.02 covers products of errors down to
-u_out = 2^-8. The extra q covers results that are subnormal, where rounding errs by up to q / 2 instead.
+u_out = 2^-8. The extra q covers results that are subnormal, where rounding errs by up to q / 2 instead; it does not
+cover n times that, so (x / S) * n is wrong where x / S is subnormal and has lost what the result still holds.
 
 A row is judged whole. The mean may have become infinite (a row of zeros with the signs of x) only where S (1 + e)
 reaches the largest finite number of the accumulator's format; it may have become zero (infinities with the signs of x,
