@@ -107,6 +107,12 @@ class Session:
     gpu: Gpu = field(default_factory=Gpu)
     _subjects: dict[Seat, Subject] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Look at all files once, before anything of any candidate has run."""
+        for path in self.options.candidates:
+            if path.is_file():
+                records.sha256(path)
+
     def subject(self, seat: Seat) -> Subject:
         """The subject of a seat, made once."""
         if seat not in self._subjects:

@@ -378,7 +378,6 @@ def test_a_file_that_another_candidate_has_changed_is_not_judged(here: Path, ses
     (here / "one.py").write_text("import torch\nModelNew = torch.nn.Identity\n", encoding="utf-8")
     run = session(candidate=["one.py"])
     (seat,), _ = seats(run.options, MACHINE)
-    records.sha256(seat.path)
     (here / "one.py").write_text("import torch\nModelNew = torch.nn.ReLU\n", encoding="utf-8")
     what = run.contact(seat)[1]
     assert what["outcome"] == "not-examined"
