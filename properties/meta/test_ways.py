@@ -76,7 +76,7 @@ def mean(x):
 
 
 def test_a_workspace_that_threads_share_is_told_and_rejects_who_promised(make_subject: MakeSubject) -> None:
-    body = "shared = mean(x)\ntime.sleep(0.002)  # the other thread writes meanwhile\nreturn x / shared"
+    body = "shared = mean(x)\ntime.sleep(0.02)  # the other thread writes meanwhile\nreturn x / shared"
     head = f"import time\n{SHARED}"
     assert examined(concurrency.THREADS, make_subject, body, head).outcome == "reported"
     assert examined(concurrency.THREADS, make_subject, body, head, "threads").outcome == "failed"
@@ -148,6 +148,24 @@ def test_some_settings_may_be_refused(asked: str, refused: bool, make_subject: M
     trial = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
     assert bool(trial.findings) is not refused
     assert any("TypeError: not so" in note for note in trial.notes) is refused
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        # The result is made without naming its type, as many wrappers of a float32 kernel make it.
+        ("y = torch.empty(x.shape)\ntorch.div(x, x.abs().mean(1, keepdim=True), out=y)\nreturn y", False),
+        ("return x / (x.abs().mean(1, keepdim=True) * (1 + (torch.empty(1).dtype is torch.float64)))", True),
+    ],
+)
+def test_another_default_type_may_show_in_the_result_and_not_in_its_values(
+    body: str, wrong: bool, make_subject: MakeSubject
+) -> None:
+    subject = make_subject(body)
+    assert subject.probe() is None
+    trial = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
+    assert bool(trial.findings) is wrong
+    assert any("returns float64 for float32" in note for note in trial.notes) is not wrong
 
 
 # ---- Gradients ------------------------------------------------------------------------------------------------------
