@@ -11,7 +11,7 @@ from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
-from .observation import Outcome
+from .observation import Observation, Outcome
 from .protocol import SETTINGS, Way
 from .trial import Trial
 
@@ -81,18 +81,36 @@ def compiled(trial: Trial, case: Case) -> None:
 
 
 def in_settings(trial: Trial, case: Case) -> None:
-    """Whatever the caller has set around a call, the result is that of a plain one; some settings may be refused."""
+    """Whatever the caller has set around a call, the result is that of a plain one.
+
+    For some settings a program that is not ours need not have been made, as long as a caller sees it.
+    """
     given = trial.build(case)
     trial.check(given)
     for setting in SETTINGS:
         seen = trial.observe(given, manner=Manner(setting=setting))
-        if seen.outcome is Outcome.RAISED and not seen.damage and setting in _MAY_BE_REFUSED:
-            trial.notes.add(f"refuses to work {setting}: {seen.error}")
+        shown = _not_made_for(given, seen) if setting in _MAY_BE_REFUSED and not trial.subject.shipped else ""
+        if shown:
+            trial.notes.add(f"does not work {setting}: {shown}")
             continue
         trial.verdict(given, seen, setting)
 
 
-#: Settings that a program need not have been made for: a clear error will do.
+def _not_made_for(given: inputs.Input, seen: Observation) -> str:
+    """How a program shows that it was not made for a setting: an error, or another type than that of the input.
+
+    Scratch, or a result, that is made without naming a type has the default one, and nobody takes float64 for float32.
+    """
+    if seen.damage:
+        return ""
+    if seen.outcome is Outcome.RAISED:
+        return str(seen.error)
+    if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.dtype != given.dtype:
+        return f"returns {seen.meta.dtype} for {given.dtype}"
+    return ""
+
+
+#: Settings that a program need not have been made for.
 _MAY_BE_REFUSED = ("with float64 as the default type", "where algorithms must be deterministic")
 
 #: Recipes that make no row of zeros.
