@@ -76,8 +76,9 @@ def mean(x):
 
 
 def test_a_workspace_that_threads_share_is_told_and_rejects_who_promised(make_subject: MakeSubject) -> None:
-    body = "shared = mean(x)\ntime.sleep(0.02)  # the other thread writes meanwhile\nreturn x / shared"
-    head = f"import time\n{SHARED}"
+    # Beside other jobs a pair of threads may well not meet by chance: here each waits until the other has written, too.
+    body = "shared = mean(x)\nif threading.active_count() > 1:\n    met.wait(10)\nreturn x / shared"
+    head = f"import threading\nmet = threading.Barrier(2)\n{SHARED}"
     assert examined(concurrency.THREADS, make_subject, body, head).outcome == "reported"
     assert examined(concurrency.THREADS, make_subject, body, head, "threads").outcome == "failed"
     assert examined(concurrency.THREADS, make_subject, RIGHT, "", "threads").outcome == "passed"
