@@ -6,6 +6,7 @@ fields. Ours depend on no other: the same name means the same everywhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -23,6 +24,7 @@ class Profile:
         longest: columns of the longest drawn row.
         shrink_seconds: how long a property may look for a smaller failing case.
         deaths: how many workers a property may cost.
+        call_seconds: that a candidate's calls may take under a property before the rest of its cases is left out.
     """
 
     name: str
@@ -31,14 +33,33 @@ class Profile:
     longest: int
     shrink_seconds: float
     deaths: int
+    call_seconds: float = math.inf
 
 
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("kp-quick", examples=25, long_examples=6, longest=1 << 20, shrink_seconds=10, deaths=12),
-        Profile("kp-default", examples=100, long_examples=100, longest=1 << 21, shrink_seconds=15, deaths=12),
-        Profile("kp-nightly", examples=2000, long_examples=2000, longest=1 << 24, shrink_seconds=120, deaths=40),
+        Profile(
+            "kp-quick", examples=25, long_examples=6, longest=1 << 20, shrink_seconds=10, deaths=12, call_seconds=30
+        ),
+        Profile(
+            "kp-default",
+            examples=100,
+            long_examples=100,
+            longest=1 << 21,
+            shrink_seconds=15,
+            deaths=12,
+            call_seconds=60,
+        ),
+        Profile(
+            "kp-nightly",
+            examples=2000,
+            long_examples=2000,
+            longest=1 << 24,
+            shrink_seconds=120,
+            deaths=40,
+            call_seconds=1200,
+        ),
     )
 }
 DEFAULT = "kp-default"

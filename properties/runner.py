@@ -58,6 +58,7 @@ class Runner:
         borrows: whether the slots are another runner's, who gives them back.
         gpu: the card; the same for all runners of a run.
         deaths: how many workers have died so far.
+        called: seconds that calls have taken so far.
         taken: the class that is run, known after the first `load`: ``Model`` in a file without ``ModelNew``.
     """
 
@@ -74,6 +75,7 @@ class Runner:
     borrows: bool = False
     gpu: Gpu = field(default_factory=Gpu)
     deaths: int = 0
+    called: float = 0.0
     taken: str = ""
     _deaths_in_a_row: int = 0
     _answered: frozenset[str] = frozenset()
@@ -406,6 +408,8 @@ class Runner:
             self._died(dead)
             outcome = Outcome.TIMED_OUT if dead.timed_out else Outcome.DIED
             return Observation(outcome, death=dead.death, seconds=time.monotonic() - began)
+        finally:
+            self.called += time.monotonic() - began
         self._deaths_in_a_row = 0
         return seen
 

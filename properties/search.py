@@ -5,6 +5,7 @@ What is ours here is what a foreign, possibly deadly program asks for on top of 
 - a failing case is remembered, so a result that changes between calls cannot confuse the search;
 - a failing case is first reduced by bisection (`reduction`), then Hypothesis shrinks what it drew;
 - looking for a smaller case ends after a budget of time and of dead workers;
+- a candidate whose calls take seconds is shown fewer cases, which is told;
 - once a call has hung, the search waits only `HANG_FACTOR` times as long as an ordinary call took;
 - the case that is reported is run once more in a fresh worker, with the full time limit.
 """
@@ -85,6 +86,7 @@ class Search:
         self._first: Case | None = None
         self._first_at = 0.0
         self._deaths = 0
+        self._called_before = subject.runner.called
         self._hung = False
         self._repeats = True
 
@@ -203,9 +205,17 @@ class Search:
         if self.subject.runner.gone:
             return True
         if self._first is None:
-            return False
+            return self._too_slow()
         deaths = self.profile.deaths if len(self.subject.died) < _DEAD_PROPERTIES else 1
         return self._deaths >= deaths or time.monotonic() - self._first_at > self.profile.shrink_seconds
+
+    def _too_slow(self) -> bool:
+        """Whether the candidate has had its time; a case that is left out for that is counted."""
+        if self.subject.runner.called - self._called_before <= self.profile.call_seconds:
+            return False
+        note = f"left out, as its calls under a property had taken {self.profile.call_seconds:g} s"
+        self.result.notes[note] = self.result.notes.get(note, 0) + 1
+        return True
 
     def _trial(self, case: Case) -> Trial:
         began = time.monotonic()

@@ -78,6 +78,19 @@ def test_a_hang_costs_no_more_than_the_budget(make_subject: MakeSubject) -> None
     assert time.monotonic() - began < 12, "2 s of search, a few calls of 0.5 s, and new workers"
 
 
+def test_a_slow_candidate_is_shown_fewer_cases_and_that_is_told(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"import time\ntime.sleep(0.1)\n{RIGHT}")
+    subject.probe()
+    seen = engine.examine(subject, contract.SHAPES, replace(QUICK, call_seconds=1), seed=1)
+    assert seen.outcome == "passed"
+    assert 1 < seen.examples <= 10
+    left_out = seen.notes["left out, as its calls under a property had taken 1 s"]
+    assert left_out >= len(contract.SHAPES.pinned) - seen.examples
+    wrong = make_subject("import time\ntime.sleep(0.1)\nreturn x / x.abs().sum(1, keepdim=True)")
+    wrong.probe()
+    assert engine.examine(wrong, contract.SHAPES, replace(QUICK, call_seconds=1), seed=1).outcome == "failed"
+
+
 def test_after_two_hung_properties_the_rest_run_one_small_case(make_subject: MakeSubject) -> None:
     subject = make_subject(RIGHT)
     subject.probe()
