@@ -27,9 +27,9 @@ _LONGEST_REPLY = 1 << 20
 #: Seconds that a process which closed its pipe has to end by itself.
 _DEATH_SECONDS = 5.0
 #: Seconds within which a nursery that lives answers, however busy the machine: one that has ended closes its socket,
-#: which is known at once, so only one that was stopped is waited for.
+#: which is known at once.
 _ANSWER_SECONDS = 60.0
-#: Seconds between two looks at whether a compiler is still at work.
+#: Seconds between two looks at whether a compiler is still at work, or a silent nursery was stopped.
 _LOOK_AGAIN = 5.0
 #: What Python's fault handler prints of our own frames and torch's: it would push out what the candidate said.
 _NOT_TELLING = re.compile(r'^Extension modules:|^  File "[^"]*(site-packages|properties/(worker|nursery)\.py|<frozen)')
@@ -134,16 +134,22 @@ class Nursery:
         return self._process is not None and self._process.poll() is None
 
     def answers(self) -> bool:
-        """Whether the nursery still answers: one that was killed never does, though it may take a while to end."""
-        if self._control is None:
+        """Whether the nursery still answers: one that was killed never does, though it may take a while to end.
+
+        One that was stopped is not waited for: a busy machine stops nobody.
+        """
+        if self._control is None or self._process is None:
             return False
         try:
-            self._control.settimeout(_ANSWER_SECONDS)
+            until = time.monotonic() + _ANSWER_SECONDS
+            self._control.settimeout(min(_LOOK_AGAIN, _ANSWER_SECONDS))
             self._control.sendall(json.dumps({"ping": True}).encode())
-            return bool(self._control.recv(1 << 16))
-        except TimeoutError:
-            self.close_process()  # as in `wait`
-            return False
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    return bool(self._control.recv(1 << 16))
+                if _stopped(self._process.pid) or time.monotonic() >= until:
+                    self.close_process()  # as in `wait`
+                    return False
         except OSError:
             return False
 
@@ -346,3 +352,13 @@ class WorkerInside:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal; False where the system does not tell (Linux, proc(5))."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] == "T"
+        )
+    except OSError:
+        return False

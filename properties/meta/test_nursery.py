@@ -51,7 +51,8 @@ def test_a_nursery_that_a_busy_machine_keeps_waiting_is_nobodys_doing(
     try:
         assert runner.load() is None
         assert slow._process is not None
-        monkeypatch.setattr("properties.process._DEATH_SECONDS", 0.1)
+        monkeypatch.setattr("properties.process._LOOK_AGAIN", 0.1)
+        monkeypatch.setattr("properties.process._stopped", lambda _: False)  # its silence is to be a busy machine's
         slow._process.send_signal(signal.SIGSTOP)
         turn = threading.Timer(0.5, slow._process.send_signal, (signal.SIGCONT,))
         turn.start()
@@ -60,6 +61,23 @@ def test_a_nursery_that_a_busy_machine_keeps_waiting_is_nobodys_doing(
     finally:
         runner.close()
         slow.close()
+
+
+def test_a_nursery_that_somebody_stopped_is_not_waited_for(
+    make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("properties.process._LOOK_AGAIN", 0.1)
+    runner = make_runner(f"import os, signal\nif len(x) == 3: os.kill(os.getppid(), signal.SIGSTOP)\n{RIGHT}")
+    runner.nursery = victim = Nursery()
+    try:
+        assert runner.load() is None
+        began = time.monotonic()
+        assert runner.observe(inputs.build(parse("shape=3x2"))).outcome is Outcome.DIED
+        assert time.monotonic() - began < 20, "not the minute of a busy machine"
+        assert runner.observe(inputs.build(CASE)).outcome is Outcome.RETURNED
+    finally:
+        runner.close()
+        victim.close()
 
 
 def test_a_process_that_does_not_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
