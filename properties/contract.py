@@ -92,6 +92,8 @@ LONG_ROWS = Property(
             "shape=1x131073,dtype=float16,values=one-hot",
             # Many rows that are long besides, and more of the dimensions behind a row than a grid has places.
             "shape=1100x4099,seed=30",
+            # More than 2^24 elements: float32 does not count them any more.
+            "shape=4099x4099,seed=30",
             "shape=1025x1025,layout=order1.0,seed=30",
             "shape=600x1031,dtype=float16,layout=offset1+pitch3,seed=30",
             "shape=1x3x65537,seed=30",
