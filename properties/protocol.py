@@ -23,6 +23,8 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 #: Under this name a worker keeps the result of a second thread.
 BESIDE = "beside"
+#: Calls of each thread: on two cores a shared buffer of some rows is disturbed in every second pair of calls or so.
+CALLS_A_THREAD = 8
 #: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
 SETTINGS = (
     "inside torch.no_grad",

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from .protocol import CALLS_A_THREAD
 from .worker_gpu import FRESH_BYTE
 
-#: Calls of each thread: on two cores a shared buffer of some rows is disturbed in every second pair of calls or so.
-ROUNDS = 8
 #: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
 _OFTEN = 1e-6
 #: Elements of the buffer that keeps a GPU busy, and how often it is gone over: 64 MiB, some 50 us a time.
@@ -125,7 +124,7 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
 
 
 def side_by_side(model: Model, inputs: tuple[torch.Tensor, torch.Tensor]) -> tuple[object, object]:
-    """Call the model on two inputs from two threads at once, on a GPU on a stream each, `ROUNDS` times.
+    """Call the model on two inputs from two threads at once, on a GPU on a stream each, `CALLS_A_THREAD` times.
 
     Returns:
         A result for each input: of all that its thread got, the one whose bits are rarest, for that is the one which
@@ -138,7 +137,7 @@ def side_by_side(model: Model, inputs: tuple[torch.Tensor, torch.Tensor]) -> tup
     def work(given: torch.Tensor, found: list[object]) -> None:
         try:
             with _on_stream(_Stream(given.device)) if given.is_cuda else contextlib.nullcontext():
-                for _ in range(ROUNDS):
+                for _ in range(CALLS_A_THREAD):
                     ready.wait()
                     found.append(model(given))
                 if given.is_cuda:

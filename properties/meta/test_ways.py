@@ -53,7 +53,7 @@ def test_an_error_in_one_thread_is_raised_and_ends_both() -> None:
 
     with pytest.raises(KeyError, match="the third call"):
         worker_ways.side_by_side(model, (ONE, TWO))
-    assert len(calls) < 2 * worker_ways.ROUNDS
+    assert len(calls) < 2 * protocol.CALLS_A_THREAD
 
 
 def test_the_rarest_result_is_the_one_that_was_disturbed() -> None:
@@ -82,6 +82,15 @@ def test_a_workspace_that_threads_share_is_told_and_rejects_who_promised(make_su
     assert examined(concurrency.THREADS, make_subject, body, head).outcome == "reported"
     assert examined(concurrency.THREADS, make_subject, body, head, "threads").outcome == "failed"
     assert examined(concurrency.THREADS, make_subject, RIGHT, "", "threads").outcome == "passed"
+
+
+def test_who_is_too_slow_to_be_called_so_often_does_not_hang(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"import time\ntime.sleep(0.2)\n{RIGHT}", call=1.0)
+    assert subject.probe() is None
+    seen = engine.replay(subject, concurrency.THREADS, concurrency.THREADS.pinned[0])
+    assert (seen.unsupported, seen.findings) == (1, ())
+    (note,) = (note for note in seen.notes if note.startswith("not called from two threads: 16 calls of 0.2"))
+    assert note.endswith("s are more than the 1 s of one")
 
 
 def test_one_that_may_be_called_from_one_thread_alone_says_so(make_subject: MakeSubject) -> None:
