@@ -184,8 +184,11 @@ def types(made: environment.Environment, _manner: Manner) -> Result:
 
 
 def own_tests(made: environment.Environment, manner: Manner) -> Result:
-    """The tests of the project itself: of the steps of the suite, the kernels, the reference, these commands."""
-    return counted_tests(made, manner, OWN_TESTS, "tests.xml")
+    """The tests of the project itself: of the steps of the suite, the kernels, the reference, these commands.
+
+    Those of one file stay together: what a file compiles for its tests is compiled once.
+    """
+    return counted_tests(made, manner, OWN_TESTS, "tests.xml", *([] if manner.workers is None else ["--dist=loadfile"]))
 
 
 def mutants(made: environment.Environment, manner: Manner) -> Result:

@@ -169,6 +169,20 @@ def test_reports_are_kept_where_they_are_wanted(
     assert sorted(path.name for path in folder.iterdir()) == ["benchmark.xml", "mutants.xml", "tests.xml"]
 
 
+def test_several_processes_share_out_whole_files(
+    made: environment.Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def run_pytest(_made: object, arguments: list[str], workers: bool) -> int:
+        asked.extend([*arguments, f"workers={workers}"])
+        return 139
+
+    monkeypatch.setattr(verify, "run_pytest", run_pytest)
+    test.own_tests(made, test.Manner("2"))
+    assert {"--numprocesses=2", "--dist=loadfile", "workers=True"} <= set(asked)
+
+
 def test_a_report_of_an_earlier_run_is_not_counted(
     made: environment.Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
