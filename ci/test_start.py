@@ -136,4 +136,4 @@ def test_what_ci_runs_is_the_test_command(tmp_path: Path, tools: Path, checkout:
     assert bash is not None
     status, out, error = fakes.run([bash, str(checkout / ".ci" / "run")], variables(tools), tmp_path)
     assert status == 0, error
-    assert out.strip() == repr([f"{checkout}/ci/start.py", "test"])
+    assert out.strip() == repr([f"{checkout}/ci/start.py", "test", "-n", "2"])
