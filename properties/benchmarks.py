@@ -28,8 +28,6 @@ from .timing import BASE, CANDIDATE, COMPILE, COPY, EAGER, Bus, Clock
 COMPILE_MODE = "max-autotune-no-cudagraphs"
 #: Seconds in which `torch.compile` may try its choices for one shape; it takes 5 to 30.
 COMPILE_SECONDS = 300.0
-#: A timed sequence on a GPU touches this many times its L2 cache; an input that does not is repeated in memory.
-_CACHES = 4
 _MOST_BUFFERS = 1024
 _COPY_MODEL = Path(__file__).resolve().parent / "peers" / "copy.py"
 
@@ -291,7 +289,7 @@ class Race:
 
 def buffers(nbytes: int, bus: Bus) -> int:
     """How many inputs a timed sequence needs so that nothing it reads is still in the cache."""
-    return min(max(1, -(-_CACHES * bus.cache // nbytes)), _MOST_BUFFERS)
+    return min(max(1, -(-timing.CACHES * bus.cache // nbytes)), _MOST_BUFFERS)
 
 
 def label(case: Case) -> str:

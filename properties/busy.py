@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
-#: Places in /proc/PID/stat behind the command's closing bracket: session, user and system time, and these two of the
-#: children that were waited for (proc(5), fields 6 and 14 to 17).
-_SESSION, _TIMES = 3, slice(11, 15)
+#: Places in /proc/PID/stat behind the command's closing bracket: state, session, user and system time, and these two of
+#: the children that were waited for (proc(5), fields 3, 6 and 14 to 17).
+_STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)
 
 
 def helpers_work(worker: int, processes: Path = _PROCESSES) -> int:
@@ -21,11 +21,21 @@ def helpers_work(worker: int, processes: Path = _PROCESSES) -> int:
     """
     total = 0
     for stat in processes.glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:  # it ended while we looked
-            continue
+        fields = _fields(stat)
         if len(fields) > _TIMES.stop and int(fields[_SESSION]) == worker:
             own, children = fields[_TIMES][:2], fields[_TIMES][2:]
             total += sum(map(int, children if stat.parent.name == str(worker) else (*own, *children)))
     return total
+
+
+def stopped(process: int, processes: Path = _PROCESSES) -> bool:
+    """Whether a process was stopped by a signal; False where the system does not tell."""
+    return _fields(processes / str(process) / "stat")[_STATE : _STATE + 1] == ["T"]
+
+
+def _fields(stat: Path) -> list[str]:
+    """What stands in a process's entry behind its command; nothing of one that has ended."""
+    try:
+        return stat.read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []

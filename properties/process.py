@@ -147,7 +147,7 @@ class Nursery:
             while True:
                 with contextlib.suppress(TimeoutError):
                     return bool(self._control.recv(1 << 16))
-                if _stopped(self._process.pid) or time.monotonic() >= until:
+                if busy.stopped(self._process.pid) or time.monotonic() >= until:
                     self.close_process()  # as in `wait`
                     return False
         except OSError:
@@ -352,13 +352,3 @@ class WorkerInside:
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def _stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal; False where the system does not tell (Linux, proc(5))."""
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] == "T"
-        )
-    except OSError:
-        return False

@@ -23,8 +23,9 @@ _FASTER_THAN_COPY, _LARGE = 20, 64 << 20
 #: Part of what a card's memory can do that a copy reaches where it has the card to itself, at least: 0.87 and 0.90 were
 #: measured (H200, H100), and a neighbour who is as busy leaves half of that.
 _COPY_REACHES = 0.6
-#: Bytes, in caches, from which a copy reaches it.
-_CACHES_FOR_A_COPY = 4
+#: Bytes, in caches of a GPU, from which on the cache is no part of a time: a timed sequence touches as many, and a copy
+#: of as many reaches what the memory can do.
+CACHES = 4
 #: How a message starts that says that it does not.
 SHARED = "something else uses the card"
 #: A round of the fastest lasts this many seconds: the clock resolves 0.5 us on a GPU and less on a CPU, so below 0.1 %
@@ -182,11 +183,7 @@ def shared(copy: float, nbytes: int, bus: Bus) -> str:
         nbytes: that it reads and writes, of one stretch of memory.
         bus: of the card.
     """
-    if (
-        not bus.whole
-        or nbytes < _CACHES_FOR_A_COPY * bus.cache
-        or nbytes / copy >= _COPY_REACHES * bus.bytes_per_second
-    ):
+    if not bus.whole or nbytes < CACHES * bus.cache or nbytes / copy >= _COPY_REACHES * bus.bytes_per_second:
         return ""
     return (
         f"{SHARED}: a copy moves {nbytes / copy / 1e9:.0f} GB/s, of {bus.bytes_per_second / 1e9:.0f} that its memory "

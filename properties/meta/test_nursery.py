@@ -52,7 +52,7 @@ def test_a_nursery_that_a_busy_machine_keeps_waiting_is_nobodys_doing(
         assert runner.load() is None
         assert slow._process is not None
         monkeypatch.setattr("properties.process._LOOK_AGAIN", 0.1)
-        monkeypatch.setattr("properties.process._stopped", lambda _: False)  # its silence is to be a busy machine's
+        monkeypatch.setattr("properties.busy.stopped", lambda _: False)  # its silence is to be a busy machine's
         slow._process.send_signal(signal.SIGSTOP)
         turn = threading.Timer(0.5, slow._process.send_signal, (signal.SIGCONT,))
         turn.start()
