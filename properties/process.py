@@ -259,7 +259,7 @@ class WorkerProcess:
             self._buffer += part
             if len(self._buffer) > _LONGEST_REPLY:
                 self.kill()
-                raise WorkerDiedError(Death("wrote garbage where its reply belongs", during, self._last_lines()), False)
+                raise garbage(during, self._last_lines())
         reply, self._buffer = self._buffer.split(b"\n", 1)
         try:
             message = json.loads(reply)
@@ -268,7 +268,7 @@ class WorkerProcess:
         good = isinstance(message, dict) and isinstance(message.get("outcome"), str) and not self._buffer
         if not good or message.get("number") != self._asked:
             self.kill()
-            raise WorkerDiedError(Death("wrote garbage where its reply belongs", during, self._last_lines()), False)
+            raise garbage(during, self._last_lines())
         if had_parent and not self._nursery.answers():
             self.kill()
             raise WorkerDiedError(Death("ended the process that had started it", during, self._last_lines()), False)
@@ -352,3 +352,13 @@ class WorkerInside:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+def garbage(during: str, log: tuple[str, ...] = ()) -> WorkerDiedError:
+    """Of a worker whose reply has not the form of one: it is taken for its end.
+
+    Args:
+        during: what it was asked for.
+        log: the last lines that it printed.
+    """
+    return WorkerDiedError(Death("wrote garbage where its reply belongs", during, log), False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from . import protocol
 from .observation import Death
-from .process import WorkerDiedError
+from .process import WorkerDiedError, garbage
 from .protocol import ErrorInfo, Message, OutputMeta
 
 
@@ -42,7 +42,7 @@ def load_failure(reply: Message) -> LoadFailure:
         error = protocol.error_from(reply["error"])
         verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
     except (KeyError, TypeError, ValueError):
-        raise _garbage("load") from None
+        raise garbage("load") from None
     return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
 
 
@@ -71,10 +71,5 @@ def answer(reply: Message, operation: str) -> OutputMeta | ErrorInfo:
             return protocol.error_from(reply["error"])
         lost = str(reply["error"]["text"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise _garbage(operation) from None
+        raise garbage(operation) from None
     raise WorkerDiedError(Death(f"the GPU context is lost: {lost}", "call"), False)
-
-
-def _garbage(operation: str) -> WorkerDiedError:
-    """Of a worker whose reply to ``operation`` has not the form of one."""
-    return WorkerDiedError(Death("wrote garbage where its reply belongs", operation), False)
