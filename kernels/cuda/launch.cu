@@ -20,7 +20,9 @@
 namespace l1norm {
 namespace {
 
-static_assert(choice::kTileBytes == kTileBytes && choice::kTileScales == kTileScaleBytes,
+static_assert(choice::kTileThreads == kTileThreads<Tiled::kShort> &&
+                  choice::kLongTileThreads == kTileThreads<Tiled::kLong> &&
+                  choice::kTileEach == kTileEach * kVectorBytes && choice::kTileScales == kTileScaleBytes,
               "choice.h and tile.cuh disagree");
 static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
@@ -153,9 +155,10 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
   args.lanes_log2 = log2_of(plan.lanes);
   args.reciprocal =
       static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
-  Shape const shape{plan.blocks, kTileThreads, 0, 1, false};
-  if (at.columns < kPerVector<T>) return launch(tile_rows<T, true>, args, shape, stream);
-  return launch(tile_rows<T, false>, args, shape, stream);
+  Shape const shape{plan.blocks, plan.threads, 0, 1, false};
+  if (plan.threads == choice::kLongTileThreads) return launch(tile_rows<T, Tiled::kLong>, args, shape, stream);
+  if (at.columns < kPerVector<T>) return launch(tile_rows<T, Tiled::kTiny>, args, shape, stream);
+  return launch(tile_rows<T, Tiled::kShort>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {

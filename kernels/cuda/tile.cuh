@@ -1,4 +1,4 @@
-// Tiny rows behind each other: a block takes a tile of whole rows and pays for its alignment once.
+// Short rows behind each other: a block takes a tile of whole rows and pays for its alignment once.
 //
 // The tile is one stretch of memory, read and written as vectors wherever the rows begin. A vector that reaches into a
 // second row is added up in two parts, and groups of lanes add the parts of a row. Then every thread scales the vectors
@@ -14,10 +14,15 @@
 
 namespace l1norm {
 
-constexpr int kTileThreads = 256;
-constexpr int kTileEach = 2;  // vectors a thread holds
-constexpr int kTileVectors = kTileThreads * kTileEach;
-constexpr int kTileBytes = kTileVectors * kVectorBytes;
+// The rows of a tile.
+enum class Tiled {
+  kTiny,  // shorter than a vector
+  kShort,
+  kLong,  // so long that few are in a tile: it is twice as large
+};
+
+template <Tiled kRows> constexpr int kTileThreads = kRows == Tiled::kLong ? 512 : 256;
+constexpr int kTileEach = 2;           // vectors a thread holds
 constexpr int kTileScaleBytes = 8192;  // room for the scales of a tile's rows: 1024 in float, 512 in double
 
 struct TileArgs {
@@ -27,7 +32,7 @@ struct TileArgs {
   int columns;
   int rows_each;        // rows of a tile
   int lanes_log2;       // lanes that add up one row
-  unsigned reciprocal;  // ceil(2^32 / columns): a tile has under 2^13 elements and a row under 2^9, so the product is
+  unsigned reciprocal;  // ceil(2^32 / columns): a tile has at most 2^13 elements and a row 2^11, so the product is
                         // exact enough
 };
 
@@ -48,13 +53,16 @@ template <typename T> __device__ inline SumOf<T> abs_sum_part(uint4 const& v, in
   return tree_sum<kPerVector<T>>(part);
 }
 
-// kTiny: rows are shorter than a vector.
-template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads) tile_rows(TileArgs const args) {
+template <typename T, Tiled kRows>
+__global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const args) {
+  constexpr bool kTiny = kRows == Tiled::kTiny;
+  constexpr int kThreads = kTileThreads<kRows>;
+  constexpr int kVectors = kThreads * kTileEach;
   using Sum = SumOf<T>;
   constexpr int kPer = kPerVector<T>;
-  __shared__ uint4 staged[kTileVectors + 2];  // the head lies before the first whole vector, the tail after the last
-  __shared__ Sum near[kTiny ? 1 : kTileVectors];  // of each vector, the part in the row that it begins in
-  __shared__ Sum far[kTiny ? 1 : kTileVectors];   // and in the next row, if it reaches there
+  __shared__ uint4 staged[kVectors + 2];  // the head lies before the first whole vector, the tail after the last
+  __shared__ Sum near[kTiny ? 1 : kVectors];  // of each vector, the part in the row that it begins in
+  __shared__ Sum far[kTiny ? 1 : kVectors];   // and in the next row, if it reaches there
   __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
@@ -84,12 +92,12 @@ template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads
   uint4 held[kTileEach];
 #pragma unroll
   for (int k = 0; k < kTileEach; ++k) {
-    if (thread + k * kTileThreads < vectors) held[k] = load16(in + part.head + (thread + k * kTileThreads) * kPer);
+    if (thread + k * kThreads < vectors) held[k] = load16(in + part.head + (thread + k * kThreads) * kPer);
   }
   if (has_edge) elements[edge] = in[edge];
 #pragma unroll
   for (int k = 0; k < kTileEach; ++k) {
-    int const v = thread + k * kTileThreads;
+    int const v = thread + k * kThreads;
     if (v >= vectors) continue;
     if (kTiny || !whole) staged[1 + v] = held[k];
     if constexpr (!kTiny) {
@@ -107,7 +115,7 @@ template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads
   int const lanes = 1 << args.lanes_log2;
   int const lane = thread & (lanes - 1);
   // All lanes of a warp go round equally often: the shuffles need them.
-  for (int start = 0; start < rows; start += kTileThreads >> args.lanes_log2) {
+  for (int start = 0; start < rows; start += kThreads >> args.lanes_log2) {
     int const row = start + (thread >> args.lanes_log2);
     int const begin = row * columns;
     Sum sum = 0;
@@ -159,7 +167,7 @@ template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads
   if (whole) {
 #pragma unroll
     for (int k = 0; k < kTileEach; ++k) {
-      int const v = thread + k * kTileThreads;
+      int const v = thread + k * kThreads;
       if (v >= vectors) continue;
       int const element = part.head + v * kPer;
       store16(out + element, scaled([&](int i) { return Numeric<T>::widen(held[k], i); }, element));
@@ -169,7 +177,7 @@ template <typename T, bool kTiny> __global__ void __launch_bounds__(kTileThreads
   }
   // The output has another phase: its vectors are gathered from shared memory.
   Cut const to = cut(out, count);
-  for (int v = thread; v < static_cast<int>(to.vectors); v += kTileThreads) {
+  for (int v = thread; v < static_cast<int>(to.vectors); v += kThreads) {
     int const element = to.head + v * kPer;
     store16(out + element, scaled([&](int i) { return Numeric<T>::widen(elements[element + i]); }, element));
   }

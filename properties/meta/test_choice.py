@@ -153,6 +153,12 @@ def test_neighbouring_sizes_fall_where_the_table_says(choose: Choose, columns: i
         ((0, 8), (8, 1), (8, 1), "empty"),
         ((8, 0), (1, 1), (1, 1), "empty"),
         ((300, 64), (65, 1), (64, 1), "group"),
+        ((1 << 20, 255), (255, 1), (255, 1), "tile"),
+        ((1 << 20, 255), (256, 1), (255, 1), "group"),
+        # Twice 132 times 228 KB.
+        ((15063, 1023), (1023, 1), (1023, 1), "tile"),
+        ((15062, 1023), (1023, 1), (1023, 1), "group"),
+        ((1 << 20, 1025), (1025, 1), (1025, 1), "block"),
         ((64, 100), (0, 1), (100, 1), "group"),
         ((4096, 4096), (1, 4096), (1, 4096), "columns"),
         ((4096, 4096), (1, 4097), (1, 4096), "columns"),
@@ -236,7 +242,9 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
                 assert plan.lanes >= edges, label
                 assert plan.blocks * (plan.threads // plan.lanes) >= rows, label
             case "tile":
-                assert plan.rows_each * columns * KINDS[kind][1] <= 8192, label
+                assert plan.rows_each * columns * KINDS[kind][1] <= plan.threads * 32, label
+                assert plan.threads == (256 if columns * KINDS[kind][1] <= 512 else 512), label
+                assert plan.lanes <= 32, label
                 assert plan.blocks * plan.rows_each >= rows, label
             case "block" | "cluster":
                 assert plan.held * plan.team >= vectors, label

@@ -31,6 +31,7 @@ FAST = replace(SMALL, shared_per_sm=233472, shared_per_block=232448, memory=4000
 CASES = (
     ("tile", SMALL, Case((70, 24))),
     ("tile", SMALL, Case((33, 101), "bfloat16")),
+    ("tile", SMALL, Case((203, 1021))),  # beyond the cache
     ("group", SMALL, Case((9, 1023))),
     ("group", SMALL, Case((9, 300), "float64")),
     ("block", SMALL, Case((9, 4097))),
