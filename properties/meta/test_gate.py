@@ -64,7 +64,10 @@ def written(folder: Path, name: str, body: str) -> Path:
 
 @pytest.fixture
 def make_gate(timed_nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeGate]:
-    """A gate of one tiny case on a CPU, of candidates with these bodies."""
+    """A gate of one tiny case on a CPU, of candidates with these bodies; it ends the gate made before.
+
+    Until a gate ends it keeps others off the machine: two in one test would wait for each other.
+    """
     made: list[Gate] = []
     monkeypatch.setattr(verdicts, "ROUNDS", verdicts.LEAST_ROUNDS)  # quicker; what is planted here is coarse
 
@@ -76,14 +79,19 @@ def make_gate(timed_nursery: Nursery, tmp_path: Path, monkeypatch: pytest.Monkey
         given: dict[str, object] = {"target": "cpu", "machine": machine(), "storage": tmp_path}
         given |= {"cache": tmp_path / "cache", **changes}
         path = written(tmp_path, "candidate", candidate)
+        close()
         made.append(Gate(path, options, limits=Limits(), **given))  # type: ignore[arg-type]
         made[-1]._nursery = timed_nursery
         return made[-1]
 
+    def close() -> None:
+        for each in made:
+            each._nursery = None
+            each.close()
+        made.clear()
+
     yield make
-    for each in made:
-        each._nursery = None
-        each.close()
+    close()
 
 
 def measured(made: Gate) -> Record:
