@@ -32,7 +32,7 @@ SETTINGS = (
     "in evaluation (model.eval())",
     "with one thread",
     "with seven threads",
-    "with 67 threads",
+    "with many threads",
     "with float64 as the default type",
     "where algorithms must be deterministic",
 )

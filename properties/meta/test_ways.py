@@ -124,7 +124,7 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
         ("in evaluation (model.eval())", "not self.training"),
         ("with one thread", "torch.get_num_threads() == 1"),
         ("with seven threads", "torch.get_num_threads() == 7"),
-        ("with 67 threads", "torch.get_num_threads() > 64"),
+        ("with many threads", "torch.get_num_threads() > 64"),
         ("with float64 as the default type", "torch.empty(1).dtype is torch.float64"),
         ("where algorithms must be deterministic", "torch.are_deterministic_algorithms_enabled()"),
     ],
@@ -135,6 +135,14 @@ def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, mak
     (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
     assert found.text.startswith(f"{setting}: ")
     assert not run_case(subject, contract.SHAPES, parse("shape=3x33,seed=1")).findings, "it is over with the call"
+
+
+def test_many_threads_are_more_than_a_large_machine_has(make_subject: MakeSubject) -> None:
+    body = f"x = x + 1 if torch.get_num_threads() > 70 else x\n{RIGHT}"
+    subject = make_subject(body, head="torch.set_num_threads(70)")
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith("with many threads: ")
 
 
 def test_a_refusal_says_in_which_setting(make_subject: MakeSubject) -> None:
