@@ -94,6 +94,10 @@ LONG_ROWS = Property(
             "shape=1100x4099,seed=30",
             # More than 2^24 elements: float32 does not count them any more.
             "shape=4099x4099,seed=30",
+            # As large in two bytes; maps of features, in both orders.
+            "shape=131x32771,dtype=float16,seed=30",
+            "shape=2x3x257x259,seed=30",
+            "shape=3x65x56x57,dtype=bfloat16,layout=order0.2.3.1,seed=30",
             "shape=1025x1025,layout=order1.0,seed=30",
             "shape=600x1031,dtype=float16,layout=offset1+pitch3,seed=30",
             "shape=1x3x65537,seed=30",

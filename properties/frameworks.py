@@ -12,7 +12,7 @@ from .examination import Property
 from .findings import Finding, Kind
 from .manner import Manner
 from .observation import Observation, Outcome
-from .protocol import SETTINGS, Way
+from .protocol import DIFFERENTIABLE, GUISES, SETTINGS, Way
 from .trial import Trial
 
 
@@ -81,19 +81,19 @@ def compiled(trial: Trial, case: Case) -> None:
 
 
 def in_settings(trial: Trial, case: Case) -> None:
-    """Whatever the caller has set around a call, the result is that of a plain one.
+    """Whatever the caller has set around a call, and made the input of, the result is that of a plain call.
 
-    For some settings a program that is not ours need not have been made, as long as a caller sees it.
+    For some of it a program that is not ours need not have been made, as long as a caller sees it.
     """
     given = trial.build(case)
     trial.check(given)
-    for setting in SETTINGS:
-        seen = trial.observe(given, manner=Manner(setting=setting))
-        shown = _not_made_for(given, seen) if setting in _MAY_BE_REFUSED and not trial.subject.shipped else ""
+    for words, manner in _CIRCUMSTANCES.items():
+        seen = trial.observe(given, manner=manner)
+        shown = _not_made_for(given, seen) if words not in _FOR_EVERYBODY and not trial.subject.shipped else ""
         if shown:
-            trial.notes.add(f"does not work {setting}: {shown}")
+            trial.notes.add(f"does not work {words}: {shown}")
             continue
-        trial.verdict(given, seen, setting)
+        trial.verdict(given, seen, words)
 
 
 def _not_made_for(given: inputs.Input, seen: Observation) -> str:
@@ -110,8 +110,17 @@ def _not_made_for(given: inputs.Input, seen: Observation) -> str:
     return ""
 
 
-#: Settings that a program need not have been made for.
-_MAY_BE_REFUSED = ("with float64 as the default type", "where algorithms must be deterministic")
+#: Circumstances of a call, by the words of a report.
+_CIRCUMSTANCES = {
+    **{setting: Manner(setting=setting) for setting in SETTINGS},
+    **{f"given {guise}": Manner(stand_in=guise) for guise in GUISES},
+    f"given {DIFFERENTIABLE}, inside torch.no_grad": Manner(stand_in=DIFFERENTIABLE, setting="inside torch.no_grad"),
+}
+#: Those that every program must have been made for: how models are called in training and when they are served.
+_FOR_EVERYBODY = {
+    *(each for each in SETTINGS if each.startswith(("inside", "in evaluation", "with one", "with seven", "with many"))),
+    f"given {GUISES[0]}",
+}
 
 #: Recipes that make no row of zeros.
 _NONZERO = ("ones", "signed", "positive", "constant")
@@ -164,7 +173,8 @@ COMPILE = Property(
 # is a handful of calls. Some are large enough to be shared out among threads.
 SETTING = Property(
     "settings",
-    "Inside no_grad and inference_mode, in evaluation, and with few threads or many, the result is the same.",
+    "Inside no_grad and inference_mode, in evaluation, with few threads or many, and for a view, a parameter or an"
+    " inference tensor, the result is the same.",
     None,
     in_settings,
     pinned=tuple(

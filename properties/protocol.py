@@ -30,12 +30,18 @@ SETTINGS = (
     "inside torch.no_grad",
     "inside torch.inference_mode",
     "in evaluation (model.eval())",
+    "in evaluation, inside torch.no_grad",
+    "in evaluation, inside torch.inference_mode",
     "with one thread",
     "with seven threads",
     "with many threads",
     "with float64 as the default type",
     "where algorithms must be deterministic",
 )
+#: What a caller may have made of the same values, in the words of a report; `worker_ways.STAND_INS` makes each so.
+GUISES = ("a view of another tensor", "a parameter", "an inference tensor")
+#: The result of a differentiable operation: handed over where no gradients are taken.
+DIFFERENTIABLE = "a tensor that asks for a gradient"
 #: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
 #: nobody wrote, and a finite number in every format.
 OVERWRITTEN_BYTE = 0x5B

@@ -205,7 +205,9 @@ def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
     shape: tuple[int, ...] = (rows, length)
     if "nd" in domain.supported and draw(st.booleans()):
         outer = draw(_of_any_size(1, rows))
-        shape = (outer, length, rows // outer)
+        inner = rows // outer
+        height = draw(_of_any_size(1, inner))
+        shape = (outer, length, inner) if draw(st.booleans()) else (outer, length, height, inner // height)
     layout = CONTIGUOUS if plain else draw(arrangements(domain, shape))
     recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales", "any-scale")))
     return Case(shape, dtype, layout, recipe, draw(seeds()))

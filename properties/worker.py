@@ -152,7 +152,8 @@ class Session:
                     result = self._gradient(result, tensor, Place(**request["inflow"]), view)
                 pending = worker_gpu.pending_error(device) if on_gpu else ""
                 meta = describe_output(result, span, worker_gpu.current() if on_gpu else 0, pending)
-                meta = _replace(meta, flows=flows, inference=meta.inference and not request["setting"], **changes)
+                inference = meta.inference and not (request["setting"] or request["stand_in"])
+                meta = _replace(meta, flows=flows, inference=inference, **changes)
                 if request["output"] is not None:
                     self._copy_out(result, meta, Place(**request["output"]), view)
                 if on_gpu:

@@ -17,6 +17,7 @@ import math
 import os
 import pickle
 import random
+import resource
 import signal
 import sys
 import time
@@ -59,7 +60,9 @@ _random_state = torch.get_rng_state
 _random_state_of_python = random.getstate
 _random_state_of_numpy = np.random.get_state
 _equal = torch.equal
+_errors_of_numpy = np.geterr
 _folder, _handler = os.getcwd, signal.getsignal
+_timer, _priority, _limit = signal.getitimer, os.getpriority, resource.getrlimit
 #: Signals that a caller relies upon: to interrupt it, to end it, to time it, and to hear of its children.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
@@ -69,6 +72,7 @@ _in_autocast = torch.is_autocast_enabled
 _precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_precision_getter", None)
 #: Hooks that every module in the process runs, in front of its forward and behind.
 _HOOKS = (all_modules._global_forward_hooks, all_modules._global_forward_pre_hooks)
+_LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_STACK")
 #: What later operations depend on, by the words of a report.
 _MODES: dict[str, Callable[[], object]] = {
     "the default dtype": torch.get_default_dtype,
@@ -90,6 +94,10 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether garbage is collected": gc.isenabled,
     "a function that traces the interpreter": sys.gettrace,
     "a function that profiles the interpreter": sys.getprofile,
+    "numpy's treatment of errors": lambda: sorted(_errors_of_numpy().items()),
+    "a pending alarm": lambda: _timer(signal.ITIMER_REAL)[0] > 0,
+    "the priority of its process": lambda: _priority(os.PRIO_PROCESS, 0),
+    **{f"its limit {each}": functools.partial(_limit, getattr(resource, each)) for each in _LIMITS},
     "where Python prints": lambda: sys.stdout,
     "where Python prints errors": lambda: sys.stderr,
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from .protocol import CALLS_A_THREAD
+from .protocol import CALLS_A_THREAD, DIFFERENTIABLE
 from .worker_gpu import FRESH_BYTE
 
 #: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
@@ -34,6 +34,10 @@ _synchronize = torch.cuda.synchronize
 _CudaGraph = torch.cuda.CUDAGraph
 _compile = torch.compile
 _no_grad = torch.no_grad
+_enable_grad = torch.enable_grad
+_detach, _ask, _view_as = torch.Tensor.detach, torch.Tensor.requires_grad_, torch.Tensor.view_as
+_storage, _set_storage = torch.Tensor.untyped_storage, torch.Tensor.set_
+_Parameter = torch.nn.Parameter
 _inference_mode = torch.inference_mode
 _Module = torch.nn.Module
 _modules = torch.nn.Module.modules
@@ -51,8 +55,27 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 Model = Callable[..., object]
 
-#: What may be handed over in a tensor's place, made of the tensor.
+
+def _made_in_inference_mode(x: torch.Tensor) -> torch.Tensor:
+    """A tensor on the same memory that belongs to inference mode, whoever looks at it later."""
+    with _inference_mode():
+        made = _empty(0, dtype=x.dtype, device=x.device)
+        made = _set_storage(made, _storage(x), x.storage_offset(), x.shape, x.stride())
+        return made._neg_view() if x.is_neg() else made
+
+
+def _differentiable(x: torch.Tensor) -> torch.Tensor:
+    """A view that an operation made of one that asks for a gradient."""
+    with _enable_grad():
+        return _view_as(_ask(_detach(x)), x)
+
+
+#: What may be handed over in a tensor's place, made of the tensor. Those of `GUISES` lie on the same memory.
 STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
+    "a view of another tensor": lambda x: _view_as(x, x),
+    "a parameter": lambda x: _Parameter(x, requires_grad=False),
+    "an inference tensor": _made_in_inference_mode,
+    DIFFERENTIABLE: _differentiable,
     "list": lambda x: x.tolist(),
     "None": lambda _: None,
     "number": lambda _: 1.0,
@@ -75,6 +98,13 @@ def _in_evaluation(model: Model) -> Iterator[None]:
     finally:
         for each, training in before:
             each.training = training
+
+
+@contextlib.contextmanager
+def _evaluated(model: Model, inside: Callable[[], contextlib.AbstractContextManager[object]]) -> Iterator[None]:
+    """In evaluation where no gradients are taken: how a model is served."""
+    with _in_evaluation(model), inside():
+        yield
 
 
 @contextlib.contextmanager
@@ -115,6 +145,8 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "inside torch.no_grad": lambda _: _no_grad(),
     "inside torch.inference_mode": lambda _: _inference_mode(),
     "in evaluation (model.eval())": _in_evaluation,
+    "in evaluation, inside torch.no_grad": lambda model: _evaluated(model, _no_grad),
+    "in evaluation, inside torch.inference_mode": lambda model: _evaluated(model, _inference_mode),
     "with one thread": lambda _: _with_threads(1),
     "with seven threads": lambda _: _with_threads(7),
     # More than there are of anything that was made for a number of cores, this machine's included.

@@ -75,6 +75,8 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("import sys; sys.stdout = None; return x.clone()", (f"where Python prints: {PRINTS} -> None",)),
         ("import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): return x.clone()", ()),
         ("torch.linalg.norm = sum; return x.clone()", ("torch.linalg.norm",)),
+        ("import signal; signal.alarm(3600); return x.clone()", ("a pending alarm: False -> True",)),
+        ("import signal; signal.alarm(3600); signal.alarm(0); return x.clone()", ()),
     ],
 )
 def test_what_is_left_in_the_process_is_told_at_every_call(
@@ -85,6 +87,20 @@ def test_what_is_left_in_the_process_is_told_at_every_call(
         meta = runner.observe(GIVEN).meta
         assert meta is not None
         assert meta.left == left
+
+
+@pytest.mark.parametrize(
+    ("forward", "name"),
+    [
+        ("import os; os.setpriority(os.PRIO_PROCESS, 0, 19); return x.clone()", "the priority of its process"),
+        ("import numpy; numpy.seterr(all='ignore'); return x.clone()", "numpy's treatment of errors"),
+        ("import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (99, 99)); return x.clone()", "its limit RLIMIT_NOFILE"),
+    ],
+)
+def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, make_runner: MakeRunner) -> None:
+    meta = make_runner(forward).observe(GIVEN).meta
+    assert meta is not None
+    assert [each.partition(":")[0] for each in meta.left] == [name]
 
 
 def test_what_a_refused_call_leaves_is_not_the_next_calls_doing(make_runner: MakeRunner) -> None:

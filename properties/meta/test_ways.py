@@ -122,6 +122,8 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
         ("inside torch.no_grad", "not torch.is_grad_enabled()"),
         ("inside torch.inference_mode", "torch.is_inference_mode_enabled()"),
         ("in evaluation (model.eval())", "not self.training"),
+        ("in evaluation, inside torch.no_grad", "not (self.training or torch.is_grad_enabled())"),
+        ("in evaluation, inside torch.inference_mode", "not self.training and torch.is_inference_mode_enabled()"),
         ("with one thread", "torch.get_num_threads() == 1"),
         ("with seven threads", "torch.get_num_threads() == 7"),
         ("with many threads", "torch.get_num_threads() > 64"),
@@ -132,9 +134,43 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
 def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, make_subject: MakeSubject) -> None:
     subject = make_subject(f"x = x + 1 if {asked} else x\n{RIGHT}", head="torch.set_num_threads(2)")
     assert subject.probe() is None
-    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
-    assert found.text.startswith(f"{setting}: ")
+    found = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert setting in [each.text.partition(": ")[0] for each in found]
     assert not run_case(subject, contract.SHAPES, parse("shape=3x33,seed=1")).findings, "it is over with the call"
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("given a view of another tensor", "x._base is not None and not x.requires_grad"),
+        ("given a parameter", "isinstance(x, torch.nn.Parameter)"),
+        ("given an inference tensor", "x.is_inference() and not torch.is_inference_mode_enabled()"),
+        ("given a tensor that asks for a gradient, inside torch.no_grad", "x.grad_fn is not None and x.requires_grad"),
+    ],
+)
+@pytest.mark.parametrize("case", ["shape=3x33,seed=1", "shape=3x33,layout=offset1+order1.0,seed=1", "shape=0x5"])
+def test_what_is_right_but_for_one_guise_is_found(words: str, asked: str, case: str, make_subject: MakeSubject) -> None:
+    subject = make_subject(f"x = x[:, :0] if {asked} else x\n{RIGHT}")
+    assert subject.probe() is None
+    found = run_case(subject, frameworks.SETTING, parse(case)).findings
+    assert [each.text.partition(": ")[0] for each in found] == [words]
+
+
+@pytest.mark.parametrize(
+    ("odd", "found", "notes"),
+    [
+        ("x._base is not None", ["given a view of another tensor"], 0),
+        ("isinstance(x, torch.nn.Parameter) or x.is_inference() or x.grad_fn is not None", [], 3),
+    ],
+)
+def test_a_guise_may_be_refused_but_for_a_view(
+    odd: str, found: list[str], notes: int, make_subject: MakeSubject
+) -> None:
+    subject = make_subject(f"if {odd}: raise TypeError('not so')\n{RIGHT}")
+    assert subject.probe() is None
+    trial = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
+    assert [each.text.partition(": ")[0] for each in trial.findings] == found
+    assert len([note for note in trial.notes if "TypeError: not so" in note]) == notes
 
 
 def test_many_threads_are_more_than_a_large_machine_has(make_subject: MakeSubject) -> None:
