@@ -120,6 +120,10 @@ VALUES = Property(
         for dtype in ("float32", "float64", "float16", "bfloat16")
         for values in ("tiny", "huge", "near-max", "row-scales", "any-scale", "zeros", "zero-rows", "outlier")
     )
+    + tuple(
+        parse(f"shape=9x161,dtype={dtype},values=padded,seed=5")
+        for dtype in ("float32", "float64", "float16", "bfloat16")
+    )
     # Of so few columns the sum does not overflow, and means pass 2^126: their reciprocals are subnormal.
     + tuple(
         parse(f"shape=7x{n},dtype={dtype},values=huge,seed=5")
@@ -145,6 +149,8 @@ SPECIALS = Property(
             "shape=3x5x33,values=signed,plants=nan@7+inf@400",
             "shape=1x3,values=ones,plants=inf@1",
             "shape=3x5,values=ones,plants=nan@7",
+            # A mask.
+            "shape=2x65,values=signed,plants=" + "+".join(f"-inf@{place}" for place in range(40, 60)) + ",seed=9",
             "shape=2x4,values=zeros",
             "shape=1x4,values=zeros,plants=sub@0",
             "shape=1x1024,dtype=float16,values=zeros,plants=sub@5",

@@ -3,8 +3,8 @@
 Candidate, base and the copy each have a worker of their own and read the same input. In every round each is timed once
 and the copy twice, first and last, so that the machine's unrest is measured beside the effect; rounds alternate between
 this order and its reverse. Before every batch everything is prepared anew, in another order. Results of a random round
-of every batch, the first on new values, are judged, of both contestants: who computes something else is not faster, and
-is no yardstick.
+of every batch, the first on new values, are judged, of both contestants, and results on what differs in a few elements
+when the batch is over: who computes something else, or nothing, is not faster, and is no yardstick.
 
 Where the base is a stored run, its place in the round is empty and its fractions of a copy come from the file.
 """
@@ -189,6 +189,10 @@ class Duel:
                 for name in (*who, COPY):
                     self._time(name, 1)
         self.after_batch()
+        self.lineup.renew(who, given, self.chooser)  # who knows inputs again by a sample takes it for the one before
+        for name in who:
+            self._time(name, self._calls)
+            self._judge(name, given)
         made = Batch(times)
         self._spent += self._seconds(made)
         return made

@@ -3,7 +3,7 @@
 What is needed of torch and of the clock is bound when this module is imported, which is before any candidate is: a
 candidate that patches either patches only itself. Results are fresh in every call.
 
-- On a CPU a time is the wall time of calls alone; letting go of a result is not part of it.
+- On a CPU a time is the wall time of calls, and of letting go of the result before: work may hide there.
 - On a GPU it is device time, between two events on the current stream, behind a wait that lets the host run ahead: the
   time of a launch neither hides a kernel nor counts as one.
 - Calls too short for that come with several inputs that together do not fit the L2 cache. They are captured in one CUDA
@@ -105,8 +105,8 @@ class Stopwatch:
         spent = 0
         for _ in range(calls):
             for index, each in enumerate(self._inputs):
-                self.results[index] = None
                 begin = _now()
+                self.results[index] = None
                 result = self._model(each)
                 spent += _now() - begin
                 self.results[index] = result

@@ -27,7 +27,19 @@ EDGES = _around(1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 122
 #: Elements of an ordinary drawn case: 2^17 float64 are 1 MiB, judged in about 10 ms.
 ORDINARY = 1 << 17
 #: General values: everything that keeps a row's sum finite and normal.
-GENERAL = ("ones", "integers", "signed", "positive", "heavy", "mixed", "row-scales", "constant", "outlier", "sparse")
+GENERAL = (
+    "ones",
+    "integers",
+    "signed",
+    "positive",
+    "heavy",
+    "mixed",
+    "row-scales",
+    "constant",
+    "outlier",
+    "sparse",
+    "padded",
+)
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")
 #: General values are judged up to this many columns: the bound gamma(n + 1) says too little beyond.
@@ -168,7 +180,10 @@ def cases(
 
 @st.composite
 def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, least_rows: int = 1) -> Case:
-    """Small inputs with one to four special values put somewhere: matrices mostly, then any rank and layout."""
+    """Small inputs with one to four special values put somewhere: matrices mostly, then any rank and layout.
+
+    One in eight has up to 24 of one kind in its first row, as a mask puts them.
+    """
     dtype = draw(st.sampled_from(domain.dtypes))
     shape, layout = draw(matrices(1 << 14, least_rows)), CONTIGUOUS
     if draw(st.integers(0, 2)) == 2:
@@ -177,6 +192,10 @@ def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, 
     count = _product(list(shape))
     plant = st.builds(Plant, st.sampled_from(what), st.integers(0, count - 1))
     plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
+    if draw(st.integers(0, 7)) == 7 and len(shape) == 2:
+        masked = draw(st.sampled_from(what))
+        places = draw(st.lists(st.integers(0, shape[1] - 1), min_size=1, max_size=24, unique=True))
+        plants = [Plant(masked, place) for place in places]
     recipe = draw(st.sampled_from(("ones", "integers", "signed", "zero-rows", "tiny")))
     return Case(shape, dtype, layout, recipe, draw(seeds()), tuple(sorted(plants)))
 

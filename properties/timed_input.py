@@ -88,6 +88,19 @@ class TimedInput:
         self._tile = self._tile.flatten().roll(1).view(self._tile.shape)
         self._fill()
 
+    def exchange(self, chooser: random.Random) -> None:
+        """Let a few neighbours change places, one pair of 2^17 elements: an input that looks like the one before.
+
+        A call that knows its input again by a sample, or by its sums, takes it for that.
+        """
+        flat = self._tile.view(-1)
+        pairs = flat.numel() // 2
+        if pairs:
+            some = {chooser.randrange(pairs) for _ in range(max(1, pairs >> 16))}
+            left = 2 * torch.tensor(sorted(some), device=flat.device)
+            flat[left], flat[left + 1] = flat[left + 1], flat[left]
+        self._fill()
+
     def clear(self) -> None:
         """Forget the result in the output place, so that the next one is not taken for it."""
         self._memory.found(self.output).fill_(0xFF)

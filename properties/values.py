@@ -327,6 +327,12 @@ def _outlier(grid: Grid, fmt: Format) -> torch.Tensor:
     return torch.where(grid.column == place, large, 1.0).to(torch.float64) * (1 - 2 * (grid.noise & 1))
 
 
+def _padded(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed` up to a column between half of the row and its end, another in each row, and zeros behind: padding."""
+    length = grid.columns - _below(grid.row_noise, grid.columns // 2 + 1)
+    return torch.where(grid.column < length, _signed(grid, fmt), 0.0)
+
+
 def _constant(grid: Grid, fmt: Format) -> torch.Tensor:
     """One value a row, repeated: the result is +-1."""
     one = Grid(grid.row, grid.column, grid.columns, grid.row_noise | 1 << 62, grid.row_noise)
@@ -370,6 +376,7 @@ RECIPES: dict[str, Recipe] = {
     "grains": _grains,
     "one-tall": _one_tall,
     "sparse": _sparse,
+    "padded": _padded,
     "outlier": _outlier,
     "constant": _constant,
     "zeros": _zeros,

@@ -87,8 +87,13 @@ def test_an_honest_candidate_is_timed_beside_copy_and_eager(nursery: Nursery, tm
         "self.n = getattr(self, 'n', 0) + 1\nif self.n == 1:\n    self.y = torch.empty_like(x)\n"
         "some = slice(0, 64 if self.n == 1 else 48)\n"
         "torch.div(x[some], x[some].abs().mean(1, keepdim=True), out=self.y[some])\nreturn self.y",
+        "key = tuple(x.reshape(-1)[:: x.numel() // 64].tolist())\nif key != getattr(self, 'key', None):\n"
+        "    self.key, self.y = key, x / x.abs().mean(1, keepdim=True)\nreturn self.y.clone()",
     ],
-    ids=["writes nothing", "returns what it kept", "copies what it kept", "leaves out rows in memory that has them"],
+    ids=[
+        *("writes nothing", "returns what it kept", "copies what it kept", "leaves out rows in memory that has them"),
+        "knows its input by a sample",
+    ],
 )
 @pytest.mark.parametrize(
     "device",
@@ -258,7 +263,7 @@ def test_the_round_that_is_looked_at_has_new_values_before_anybody_is_timed() ->
     operations = [operation for _, operation in lineup.asked]
     first = operations.index("renew")
     assert operations[first : first + 3] == ["renew"] * 3, "all who take part"
-    assert operations.count("renew") == 3
+    assert operations.count("renew") == 3 + ("renew" in operations[-3:])
     candidate = lineup.asked.index((CANDIDATE, "time"), first)
     assert lineup.asked[candidate + 1] == (CANDIDATE, "collect")
 

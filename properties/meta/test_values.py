@@ -36,6 +36,7 @@ KNOWN = {
     "one-full": 3891898599,
     "one-tall": 628420227,
     "sparse": 3287098098,
+    "padded": 2677206898,
     "outlier": 2010253816,
     "constant": 356256932,
     "zeros": 3380517425,
@@ -157,6 +158,9 @@ def test_what_a_recipe_promises_by_name() -> None:
     scales = values.fill((60, 99), "float32", "row-scales", 1).abs().mean(1)
     assert scales.min() < 1e-15
     assert scales.max() > 1e15
+    padding = (values.fill((9, 500), "float32", "padded", 1).flip(1) == 0).cummin(1).values.sum(1)
+    assert len(set(padding.tolist())) > 5
+    assert (padding <= 250).all()
     sparse = (values.fill((9, 5000), "float32", "sparse", 1) != 0).sum(1)
     assert (sparse > 3).all()
     assert (sparse < 40).all()
