@@ -65,7 +65,7 @@ constexpr int kLine = 128;   // bytes
 constexpr int kWarp = 32;    // threads
 constexpr int kTileThreads = 256;      // where rows are at most kTileMaxRow long
 constexpr int kLongTileThreads = 512;  // where they are longer
-constexpr int kTileEach = 32;        // bytes a thread of a tile: 2 vectors
+constexpr int kTileThreadBytes = 32;  // of a tile: 2 vectors
 constexpr int kTileScales = 8192;    // bytes of shared memory for the scales of a tile
 constexpr int kTileMaxRow = 512;     // bytes: above, a row's two edges cost under a tenth of its vectors
 constexpr int kShortMaxRow = 4096;   // bytes: four rows of a tile; 32 lanes with 8 vectors each, one row a group
@@ -138,7 +138,7 @@ inline Plan tile(Layout const& at) {
   // Four rows of 4 KB take 16 KB. Shorter ones are faster in smaller tiles: 1 % where a tile has room for all its bytes,
   // 25 % where the scales of its many rows take up the room.
   int const threads = row <= kTileMaxRow ? kTileThreads : kLongTileThreads;
-  std::int64_t rows = smaller(threads * kTileEach / row, kTileScales / scale);
+  std::int64_t rows = smaller(threads * kTileThreadBytes / row, kTileScales / scale);
   // Whole lines where that leaves the tile nearly full, else whole vectors, so that all tiles share the first one's
   // alignment.
   for (int unit : {kLine, kVector}) {

@@ -22,7 +22,7 @@ namespace {
 
 static_assert(choice::kTileThreads == kTileThreads<Tiled::kShort> &&
                   choice::kLongTileThreads == kTileThreads<Tiled::kLong> &&
-                  choice::kTileEach == kTileEach * kVectorBytes && choice::kTileScales == kTileScaleBytes,
+                  choice::kTileThreadBytes == kTileEach * kVectorBytes && choice::kTileScales == kTileScaleBytes,
               "choice.h and tile.cuh disagree");
 static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
