@@ -239,6 +239,7 @@ class Race:
             min(self._times[CANDIDATE]), min(self._times[COPY]), nbytes, nbytes * self._buffers, self.lineup.bus
         )
         wrong, judged = self._judge()
+        chosen = self._collected
         if not (impossible or wrong):
             wrong = self._look_again()
         facts: dict[str, object] = {
@@ -253,7 +254,7 @@ class Race:
             "buffers": self._buffers,
             "methods": dict(self._methods),
             "peers_not_timed": dict(self.missing),
-            "judged": f"{judged} of {case.numel} elements of round {self._collected}",
+            "judged": f"{judged} of {case.numel} elements of round {chosen}",
             "goal": self.entry.goal_text,
             "goal_met": self.entry.met(figures),
             "of_copy_rounds": [
