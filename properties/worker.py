@@ -26,6 +26,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
+from .worker_arithmetic import SHARED_OUT
 from .worker_output import describe_output, part_of, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
@@ -180,7 +181,7 @@ class Session:
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
-            seen["left"] = modes.changes()
+            seen["left"] = modes.changes(shared_out=tensor.numel() >= SHARED_OUT)
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
         return result, seen

@@ -29,6 +29,8 @@ import numpy as np
 import torch
 import torch.nn.modules.module as all_modules
 
+from . import worker_arithmetic
+
 _Tensor = torch.Tensor
 
 
@@ -120,9 +122,8 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "time": time,
 }
 _TORCH = str(Path(torch.__file__).parent) + os.sep
-#: Operands of which the processor's rounding and its treatment of subnormals show; no constants that are folded.
-_ONE, _BELOW_ITS_ROUNDOFF, _SMALLEST_NORMAL = float("1"), float("1e-30"), sys.float_info.min
-_ROUNDINGS = {(False, False): "to nearest", (True, False): "up", (False, True): "down"}
+#: How the processor does arithmetic, by the words of a report.
+_ARITHMETIC = ("rounding", "subnormal numbers")
 
 
 class InputWatch:
@@ -167,6 +168,7 @@ class ProcessWatch:
 
     def __init__(self) -> None:
         self._modes = dict(_modes())
+        self._arithmetic = worker_arithmetic.here()
         self._random = _told(_random_state)
         self._others = _other_random_states()
         self._environment = dict(os.environ)
@@ -177,14 +179,19 @@ class ProcessWatch:
             for name, space in _LIBRARY.items()
         }
 
-    def changes(self) -> tuple[str, ...]:
-        """What is otherwise now, in words."""
+    def changes(self, shared_out: bool = False) -> tuple[str, ...]:
+        """What is otherwise now, in words.
+
+        Args:
+            shared_out: whether torch's threads have been at work, so that they can be asked, too.
+        """
         now = dict(_modes())
         found = [
             f"{name}: {self._modes.get(name, 'unknown')} -> {now[name]}"
             for name in now
             if now[name] != self._modes.get(name)
         ]
+        found += self._in_torchs_threads() if shared_out else ()
         if not _told(_equal, self._random, _told(_random_state)):
             found.append("the state of the random numbers")
         others = _other_random_states()
@@ -202,6 +209,20 @@ class ProcessWatch:
                 changed += [each for each in present.keys() - self._known[name] if hasattr(space.__base__, each)]
             found += [f"{name}.{each}" for each in changed if not _from_torch(present.get(each))]
         return tuple(found)
+
+    def _in_torchs_threads(self) -> Iterator[str]:
+        """What is otherwise in the threads that torch shares its work among: neither as usual nor as in the caller's.
+
+        What the caller's was when the candidate was ready is no other: a mode that is set at import is inherited, or
+        not, by whether these threads had been started before.
+        """
+        with contextlib.suppress(Exception):  # a mode that was left around torch's operators may raise anything
+            found = worker_arithmetic.in_torchs_threads()
+            for name, now, then, usual in zip(
+                _ARITHMETIC, found, self._arithmetic, worker_arithmetic.USUAL, strict=True
+            ):
+                if now not in (then, usual):
+                    yield f"{name} in the threads that torch shares its work among: {usual} -> {now}"
 
 
 def _other_random_states() -> dict[str, object]:
@@ -233,10 +254,8 @@ def _named(handler: object) -> str:
 def _modes() -> Iterator[tuple[str, str]]:
     for name, mode in _MODES.items():
         yield name, str(_told(mode))
-    up, down = _ONE + _BELOW_ITS_ROUNDOFF != _ONE, -_ONE - _BELOW_ITS_ROUNDOFF != -_ONE
-    yield "rounding", _ROUNDINGS.get((up, down), "to zero")
+    yield from zip(_ARITHMETIC, worker_arithmetic.here(), strict=True)
     with contextlib.suppress(OSError):  # a folder may be gone; then nothing is said of it
         yield "the working folder", _folder()
     for each in _SIGNALS:
         yield f"what {each.name} does", str(_told(_named, _handler(each)))
-    yield "subnormal numbers", "kept" if _SMALLEST_NORMAL / 2 else "flushed to zero"
