@@ -181,7 +181,7 @@ class Session:
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
-            seen["left"] = modes.changes(shared_out=tensor.numel() >= SHARED_OUT)
+            seen["left"] = modes.changes(shared_out=math.prod(request["view"]["shape"]) >= SHARED_OUT)
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
         return result, seen
