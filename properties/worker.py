@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import traceback
 from collections.abc import Callable
 from json import dumps, loads
 from pathlib import Path
@@ -20,14 +19,14 @@ from pathlib import Path
 import torch
 
 from . import protocol, worker_gpu, worker_ways
-from .candidate_loading import CandidateError, find_model, load_module, make_model, taken
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
-from .protocol import BESIDE, ErrorInfo, Message, OutputMeta, Place, View, Way
+from .protocol import BESIDE, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
 from .worker_arithmetic import SHARED_OUT
-from .worker_output import describe_output, part_of, readable, write_over
+from .worker_models import Models
+from .worker_output import describe_error, describe_output, part_of, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
 from .worker_ways import Busy, Captured
 
@@ -61,8 +60,7 @@ class Session:
     def __init__(self, slot_fds: list[int]) -> None:
         self._fds = slot_fds
         self._maps: dict[int, GuardedMap | OpenedSlot | PinnedSlot] = {}
-        self._model: Callable[..., object] | None = None
-        self._path = ""
+        self._models = Models()
         self._kept: dict[str, object] = {}
         self._compile_mode = ""
         self._stopwatch: Stopwatch | None = None
@@ -101,30 +99,13 @@ class Session:
             return {"outcome": "out of memory", "text": str(error).splitlines()[0]}
 
     def _load(self, request: Message) -> Message:
-        self._path = request["path"]
-        try:
-            module = load_module(Path(self._path), request["tag"])
-            name = taken(module, request["model"])
-            find_model(module, name)
-        except CandidateError as error:
-            return {"outcome": "unusable", "stage": error.stage, "text": str(error)}
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
-            return {"outcome": "raised", "stage": "import", "error": protocol.to_message(self._describe(error))}
-        try:
-            model = make_model(module, name, request["init"])
-            self._model = model.to(request["device"]) if isinstance(model, torch.nn.Module) else model
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as above
-            return {"outcome": "raised", "stage": "init", "error": protocol.to_message(self._describe(error))}
-        self._compile_mode = request["compile"]
-        self._modes = ProcessWatch()
-        return {"outcome": "loaded", "model": name}
+        reply = self._models.load(request)
+        if reply["outcome"] == "loaded":
+            self._compile_mode = request["compile"]
+            self._modes = ProcessWatch()
+        return reply
 
     def _call(self, request: Message) -> Message:
-        assert self._model is not None, "load comes before call"
         view = protocol.view_from(request["view"])
         tensor, span = self._same_tensor(view)
         device = tensor.device
@@ -188,23 +169,22 @@ class Session:
 
     def _result(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> object:
         """What the model returns when it is called in the way that is asked for."""
-        assert self._model is not None, "load comes before call"
-        way = request["way"]
+        model, way = self._models.first, request["way"]
         if beside is not None:
-            result, self._kept[BESIDE] = worker_ways.side_by_side(self._model, (tensor, beside))
+            result, self._kept[BESIDE] = worker_ways.side_by_side(model, (tensor, beside))
             return result
         if way == Way.COMPILED:
-            return worker_ways.compiled(self._model)(tensor)
+            return worker_ways.compiled(model)(tensor)
         if way == Way.CAPTURED:
-            self._captured = Captured(self._model, tensor)
+            self._captured = Captured(model, tensor)
         if way in (Way.CAPTURED, Way.REPLAYED):
             assert self._captured is not None, "capture comes before replay"
             return self._captured.replay()
         given = worker_ways.STAND_INS[request["stand_in"]](tensor) if request["stand_in"] else tensor
         if request["setting"]:
-            with worker_ways.SETTINGS[request["setting"]](self._model):
-                return self._model(given)
-        return self._model(given)
+            with worker_ways.SETTINGS[request["setting"]](model):
+                return model(given)
+        return model(given)
 
     def _collect(self, request: Message) -> Message:
         result = self._kept[request["kept"]]
@@ -224,7 +204,7 @@ class Session:
     def _raised(self, error: BaseException, device: torch.device, left: tuple[str, ...] = ()) -> Message:
         """The reply for an exception of the candidate's, or of what it left behind; ``left`` is what it has changed."""
         lost = device.type == "cuda" and worker_gpu.lost(device)
-        told = _replace(self._describe(error), left=left)
+        told = _replace(describe_error(error, self._models.path), left=left)
         return {"outcome": "raised", "error": protocol.to_message(told), "device_lost": lost}
 
     def _forget(self, _: Message) -> Message:
@@ -234,10 +214,9 @@ class Session:
 
     def _prepare(self, request: Message) -> Message:
         """Make a stopwatch for one input, or for that many copies of it; the first call is made, which may build."""
-        assert self._model is not None, "load comes before prepare"
         self._rest({})
         view = protocol.view_from(request["view"])
-        model = self._model
+        model = self._models.first
         try:
             if self._compile_mode:
                 worker_ways.forget_compiled()
@@ -253,7 +232,7 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
+            return {"outcome": "raised", "error": protocol.to_message(describe_error(error, self._models.path))}
         return {"outcome": "prepared", "method": self._stopwatch.method, "note": self._stopwatch.note}
 
     def _time(self, request: Message) -> Message:
@@ -265,7 +244,7 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
-            return {"outcome": "raised", "error": protocol.to_message(self._describe(error))}
+            return {"outcome": "raised", "error": protocol.to_message(describe_error(error, self._models.path))}
         if request["keep"]:
             self._kept.update({f"timed-{index}": result for index, result in enumerate(self._stopwatch.results)})
         else:
@@ -370,23 +349,6 @@ class Session:
         target = _as_strided(_view_dtype(self._bytes(place), getattr(torch, view.dtype)), view.shape, _rows(view.shape))
         with _no_grad():
             _copy(target, _detach(result))
-
-    def _describe(self, error: BaseException) -> ErrorInfo:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename == self._path]
-        where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
-        bases = tuple(cls.__name__ for cls in type(error).__mro__)
-        building = "BuildError" in bases or any(
-            Path(frame.filename).parts[-3:] == ("torch", "utils", "cpp_extension.py") for frame in frames
-        )
-        try:
-            text = str(error)
-        except Exception as failure:  # noqa: BLE001 - a candidate's __str__ may raise anything
-            text = f"(its message raises {type(failure).__name__})"
-        if len(text) > protocol.MAX_TEXT:
-            half = protocol.MAX_TEXT // 2
-            text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
-        return ErrorInfo(type(error).__name__, bases, text, where, building)
 
 
 def _alone(request: Message) -> bool:

@@ -1,4 +1,4 @@
-"""What a result looks like from outside, as a worker tells it, and what its caller may do to it; nothing is computed.
+"""What a result or an exception looks like from outside, as a worker tells it, and what a caller may do to a result.
 
 What is asked of torch is bound when this module is imported, which is before any candidate is: one that patches how a
 tensor tells its memory deceives only itself.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import traceback
+from pathlib import Path
 
 import torch
 
-from .protocol import OVERWRITTEN_BYTE, OutputMeta
+from .protocol import MAX_TEXT, OVERWRITTEN_BYTE, ErrorInfo, OutputMeta
 from .worker_watch import attribute
 from .worker_ways import BITS
 
@@ -113,3 +115,27 @@ def write_over(result: object, meta: OutputMeta) -> None:
             _fill(_view_dtype(_detach(result), BITS[size]), int.from_bytes(bytes([OVERWRITTEN_BYTE]) * size, "little"))
         if meta.device.startswith("cuda"):
             _synchronize(meta.device)  # else its memory may have a new owner, on another stream, before that
+
+
+def describe_error(error: BaseException, path: str) -> ErrorInfo:
+    """An exception as it is told.
+
+    Args:
+        error: what was raised.
+        path: the candidate's file.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == path]
+    where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
+    bases = tuple(cls.__name__ for cls in type(error).__mro__)
+    building = "BuildError" in bases or any(
+        Path(frame.filename).parts[-3:] == ("torch", "utils", "cpp_extension.py") for frame in frames
+    )
+    try:
+        text = str(error)
+    except Exception as failure:  # noqa: BLE001 - a candidate's __str__ may raise anything
+        text = f"(its message raises {type(failure).__name__})"
+    if len(text) > MAX_TEXT:
+        half = MAX_TEXT // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    return ErrorInfo(type(error).__name__, bases, text, where, building)

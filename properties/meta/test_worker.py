@@ -60,7 +60,7 @@ def test_what_a_call_on_a_gpu_needs_is_opened_before_memory_is_poisoned_and_that
         order.append("call")
         return torch.zeros(1)
 
-    session._model = model
+    session._models._first = model
     monkeypatch.setattr(session, "_bytes", opened)
     monkeypatch.setattr(session, "_tensor", tensor)
     monkeypatch.setattr(worker, "InputWatch", lambda _: StrawWatch())
