@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci import environment, gate_cases, gate_record, verify
-from ci.exits import INTERNAL, INTERRUPTED, USAGE, Stop
+from ci.exits import INTERNAL, USAGE, Stop
 from ci.gate_base import NoBaseError, Repository, Version
 from ci.gate_options import Options, parse_gate
 from ci.gate_record import DESELECTED, NO_BASELINE, NOT_MEASURED, SAME, SKIPPED, Contestant, Machine, Record
@@ -102,8 +102,6 @@ def measure(made: environment.Environment, options: Options, candidate: Version,
             *options.passed,
         ]
         status = verify.run_pytest(made, words, workers=False)
-        if status == INTERRUPTED:
-            raise KeyboardInterrupt
         refused = Stop(USAGE, "the suite cannot take what it was given; its message stands above")
         if not written.is_file() and status == PYTEST_USAGE:
             raise refused

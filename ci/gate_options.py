@@ -52,6 +52,7 @@ exit codes:
       with -k always, unless a case is slower or nothing matches: a part is no gate
   70  an internal error, or no record
   75  undecided: the machine is too restless; try again
+  130, 143  interrupted from the keyboard; ended by SIGTERM
 """
 
 

@@ -33,6 +33,7 @@ exit codes:
   64  the command was called wrongly: an unknown option, a file that is not there
   69  nothing could be judged: a CUDA candidate without a GPU, an environment that cannot be made
   70  an internal error
+  130, 143  interrupted from the keyboard; ended by SIGTERM: what it had started ends with it
 """
 
 

@@ -1,9 +1,10 @@
 """Where the shell wrappers enter Python: checks the platform, runs the named command, turns a `Stop` into its line.
 
 Promise: standard library only; one line on stderr and an exit code of `ci.exits` for everything foreseen,
-a traceback and 70 for what is not.
+a traceback and 70 for what is not. SIGTERM ends what was started, too.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -38,6 +39,9 @@ def main(arguments: list[str]) -> int:
     except exits.Stop as stop:
         sys.stderr.write(f"kernelproof: {stop.line}\n")
         return stop.code
+    except exits.Terminated:
+        sys.stderr.write("kernelproof: ended by SIGTERM, and what it had started with it\n")
+        return exits.TERMINATED
     except KeyboardInterrupt:
         sys.stderr.write("kernelproof: interrupted\n")
         return exits.INTERRUPTED
@@ -46,5 +50,12 @@ def main(arguments: list[str]) -> int:
         return exits.INTERNAL
 
 
+def end_in_good_order(number: int, _: object) -> None:
+    """The handler of SIGTERM: ends the command as an interrupt does; the next one ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise exits.Terminated
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, end_in_good_order)
     sys.exit(main(sys.argv[1:]))

@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ci import environment, verify
-from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, UNAVAILABLE, USAGE, Stop
+from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE, Stop
 from ci.options import Options, Parser, absolute
 from kernels.folder import cache_folder
 
@@ -30,7 +30,8 @@ tools of the dev group added. Three more steps run only when they are named: --o
 --only=benchmark stores a run, --only=sanitizers watches our kernels with compute-sanitizer, on a GPU."""
 
 EPILOG = """\
-exit codes: 0 all green; 1 a step failed; 64 called wrongly; 69 nothing ran, or no environment; 70 internal error"""
+exit codes: 0 all green; 1 a step failed; 64 called wrongly; 69 nothing ran, or no environment; 70 internal error;
+130 interrupted; 143 ended by SIGTERM"""
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,6 @@ def program_step(made: environment.Environment, name: str, arguments: Sequence[s
     if program is None:
         return Result(UNAVAILABLE, f"not run: {name} is not installed and could not be")
     status = verify.run([program, *arguments], variables)
-    if status == INTERRUPTED:
-        raise KeyboardInterrupt
     return Result(OK, "passed", passed=1) if status == 0 else Result(REJECTED, f"{name} says no", failed=1)
 
 
@@ -218,8 +217,6 @@ def counted_tests(made: environment.Environment, manner: Manner, markers: str, n
         status = verify.run_pytest(
             made, ["-m", markers, f"--junitxml={counted}", *arguments, *several], workers=manner.workers is not None
         )
-        if status == INTERRUPTED:
-            raise KeyboardInterrupt
         return own_tests_result(status, counted.read_text(encoding="utf-8") if counted.is_file() else None)
 
 

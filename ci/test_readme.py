@@ -16,7 +16,8 @@ def test_every_outcome_and_every_reason_is_explained(word: str) -> None:
 
 
 def test_every_exit_code_is_in_the_table() -> None:
-    codes = {exits.OK, exits.REJECTED, exits.USAGE, exits.UNAVAILABLE, exits.INTERNAL, *gate_record.EXIT_CODES.values()}
+    codes = {exits.OK, exits.REJECTED, exits.USAGE, exits.UNAVAILABLE, exits.INTERNAL, exits.INTERRUPTED}
+    codes |= {exits.TERMINATED, *gate_record.EXIT_CODES.values()}
     assert set(map(int, re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE))) == codes
 
 

@@ -1,5 +1,6 @@
 """`ci/verify` on a suite that is a few lines of shell: what it is called with, and what its report leads to."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci import environment, fakes, verify
-from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED
+from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, TERMINATED
 from ci.options import Options
 
 WRITE_REPORT = """
@@ -133,25 +134,33 @@ def test_a_replay_names_the_python_of_a_venv_whose_torch_is_used(suite: Suite, m
     assert verify.named_python(inherits) is None
 
 
-def test_an_interrupt_ends_the_suite_and_is_130(tmp_path: Path) -> None:
-    fakes.make_program(tmp_path / "bin" / "python", f"touch '{tmp_path}/begun'; exec sleep 30")
+def started(folder: Path, suite: str) -> "subprocess.Popen[str]":
+    """`ci/verify` as its wrapper starts it, on a suite that is this line of shell, once that has called `begin`."""
+    fakes.make_program(folder / "bin" / "python", f"begin() {{ echo $$ > '{folder}/begun'; }}; {suite}")
     code = f"""
-import signal, sys
+import runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
 sys.path.insert(0, {str(fakes.CHECKOUT)!r})
 from pathlib import Path
-from ci import environment, start, verify
-folder = Path({str(tmp_path)!r})
+from ci import environment, verify
+folder = Path({str(folder)!r})
 made = environment.Environment(folder, folder, (), "2.11.0", False, ())
 environment.ensure = lambda *_, **__: made
-sys.exit(start.main(["verify"]))
+verify.TERMINATION_PATIENCE = 1
+sys.argv[1:] = ["verify"]
+runpy.run_path({str(fakes.CHECKOUT / "ci" / "start.py")!r}, run_name="__main__")
 """
     command = [sys.executable, "-c", code]
     running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
     for _ in range(200):
-        if (tmp_path / "begun").exists():
+        if (folder / "begun").exists():
             break
         time.sleep(0.05)
+    return running
+
+
+def test_an_interrupt_ends_the_suite_and_is_130(tmp_path: Path) -> None:
+    running = started(tmp_path, "begin; exec sleep 30")
     begin = time.monotonic()
     os.killpg(running.pid, signal.SIGINT)
     _, error = running.communicate(timeout=30)
@@ -159,3 +168,23 @@ sys.exit(start.main(["verify"]))
     assert "interrupted" in error
     assert "Traceback" not in error
     assert time.monotonic() - begin < 15
+
+
+@pytest.mark.parametrize(
+    ("told", "ends"), [("touch '{}/told'; exit", True), ("", False)], ids=["it ends by itself", "it does not"]
+)
+def test_sigterm_ends_the_suite_and_is_143(tmp_path: Path, told: str, ends: bool) -> None:
+    running = started(tmp_path, f'trap "{told.format(tmp_path)}" TERM; begin; sleep 30 & wait; wait')
+    begin = time.monotonic()
+    running.terminate()
+    running.wait(timeout=30)
+    assert running.returncode == TERMINATED
+    assert time.monotonic() - begin < 15
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "begun").read_text(encoding="utf-8")), 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(running.pid, signal.SIGKILL)  # what the line of shell has started
+    _, error = running.communicate(timeout=30)
+    assert (tmp_path / "told").exists() is ends
+    assert "ended by SIGTERM" in error
+    assert "Traceback" not in error

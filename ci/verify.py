@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci import environment, report, summary
-from ci.exits import INTERNAL, INTERRUPTED, UNAVAILABLE, Stop
+from ci.exits import INTERNAL, STARTED_BY, UNAVAILABLE, Stop, Terminated
 from ci.options import Options, parse_verify, verify_parser, without_options
 from kernels.folder import cache_folder
 
@@ -26,8 +26,10 @@ PLUGINS = ("pytest_benchmark.plugin", "pytest_timeout", "_hypothesis_pytestplugi
 SHORT_SUMMARY = "-rE"
 # No property is among them, and to collect them all takes longer than all else before the first property.
 TESTS_OF_THE_SUITE = f"--ignore={CHECKOUT / 'properties' / 'meta'}"
-# Seconds for pytest to end by itself after an interrupt, workers included.
+# Seconds for pytest to end by itself after an interrupt, workers included; and after SIGTERM, whose sender may not wait
+# long. Its workers end with it in any case (`properties.nursery`).
 INTERRUPT_PATIENCE = 20
+TERMINATION_PATIENCE = 5
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,6 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
             ],
             workers=options.workers is not None,
         )
-        if status == INTERRUPTED:
-            raise KeyboardInterrupt
         if not written.is_file():
             return Outcome(INTERNAL, (f"internal error: pytest ended with status {status} and left no report",))
         text = written.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def conclude(text: str, command: str) -> Outcome:
 
 
 def run_pytest(made: environment.Environment, arguments: Sequence[str], workers: bool) -> int:
-    """Run pytest in the checkout with our plugins only; returns its exit status, 130 after an interrupt."""
+    """Run pytest in the checkout with our plugins only; returns its exit status."""
     plugins = [*PLUGINS, *(["xdist.plugin"] if workers else [])]
     command = [
         str(made.python),
@@ -108,22 +108,30 @@ def run_pytest(made: environment.Environment, arguments: Sequence[str], workers:
     ]
     variables = without_options(made.variables(os.environ), verify_parser())
     variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    variables[STARTED_BY] = str(os.getpid())
     return run(command, variables)
 
 
 def run(command: Sequence[str], variables: dict[str, str]) -> int:
-    """Run a program in the checkout, its output passed through; returns its exit status, 130 after an interrupt."""
+    """Run a program in the checkout, its output passed through; returns its exit status.
+
+    Raises:
+        KeyboardInterrupt: There was an interrupt, or SIGTERM; the program has ended.
+    """
     sys.stdout.flush()
     with subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdin=subprocess.DEVNULL) as child:
         try:
             return child.wait()
-        except KeyboardInterrupt:
-            # The terminal has sent the interrupt to the child too; it gets time to end its workers.
+        except KeyboardInterrupt as interrupt:
+            # The terminal has sent an interrupt to the child, too; it gets time to end its workers.
+            terminated = isinstance(interrupt, Terminated)
+            if terminated:
+                child.terminate()
             try:
-                child.wait(INTERRUPT_PATIENCE)
+                child.wait(TERMINATION_PATIENCE if terminated else INTERRUPT_PATIENCE)
             except (KeyboardInterrupt, subprocess.TimeoutExpired):
                 child.kill()
-            return INTERRUPTED
+            raise
 
 
 def named_python(made: environment.Environment) -> str | None:

@@ -6,7 +6,9 @@ Importing torch takes seconds; a worker that died, or a case that is to meet a f
 nursery has a single thread, touches neither CUDA nor a candidate, and speaks with the judging process alone: it forks,
 and it tells how a child ended. A child closes the control socket before it runs anything, leads a session of its own,
 and shares nothing that can be written with its siblings. What a worker leaves behind, in whatever session, becomes the
-nursery's own child (Linux) and is killed when the worker's end is told.
+nursery's own child (Linux) and is killed when the worker's end is told. When the judging process ends, in whatever way,
+the nursery ends all workers, stopped and hung ones too, and what they have started; where it was stopped itself, it is
+woken for that (Linux).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import time
 import traceback
 from pathlib import Path
 
-from . import worker
+from . import parent, worker
 from .candidate_loading import step_aside
 
 #: Most file descriptors of one request: pipes, log, and slots.
@@ -38,8 +40,18 @@ _POLL = 0.002
 
 
 def serve(control: socket.socket) -> None:
-    """Answer requests until the judging process goes away."""
+    """Answer requests until the judging process goes away; then end all workers."""
     workers: set[int] = set()
+    with contextlib.suppress(ConnectionError):  # it went away while an answer was on its way
+        _answer(control, workers)
+    for pid in workers:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    _end_orphans(set())
+
+
+def _answer(control: socket.socket, workers: set[int]) -> None:
+    """Answer requests until the judging process closes its end; ``workers`` are those whose end was not told."""
     while True:
         text, fds, _, _ = socket.recv_fds(control, 1 << 16, _MOST_FDS)
         if not text:
@@ -137,6 +149,8 @@ def _children() -> list[int]:
 
 if __name__ == "__main__":
     _adopt_orphans()
+    # Of no effect on one that runs: no harm is done where only the thread ends that has started this process.
+    parent.at_its_end(signal.SIGCONT)
     # numpy's BLAS made its threads when it was imported, or none (`process.Nursery` asks for none): forking is safe.
     os.environ.pop("OPENBLAS_NUM_THREADS", None)
     serve(socket.socket(fileno=int(sys.argv[1])))

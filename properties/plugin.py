@@ -5,9 +5,11 @@ Facts travel in ``user_properties``, so the summary is the same under xdist, whe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +18,9 @@ import pytest
 import torch
 
 from ci import wording
+from ci.exits import STARTED_BY
 
-from . import cards, records, summary
+from . import cards, parent, records, summary
 from .examination import Property
 from .l1_norm import L1_NORM
 from .options import OPTIONS, ROOT, Options, UsageError, read
@@ -84,6 +87,32 @@ def pytest_configure(config: pytest.Config) -> None:
             _write(config.invocation_params.dir / path, records.usage_error_report(str(error)))
         raise pytest.UsageError(str(error)) from None
     config.stash[_RUN] = Run(options, _seed(config))
+    _end_with_others(config)
+
+
+def _end_with_others(config: pytest.Config) -> None:
+    """Have SIGTERM end this process as an interrupt does, and be sent when the process that has started it ends.
+
+    Under xdist the first process judges nobody: SIGTERM ends it at once, and so reaches the others.
+    """
+    if hasattr(config, "workerinput") or os.environ.get(STARTED_BY) == str(os.getppid()):
+        parent.at_its_end(signal.SIGTERM)
+    shares = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and not shares:
+        with contextlib.suppress(ValueError):  # in a thread of somebody's program
+            signal.signal(signal.SIGTERM, _end_in_good_order)
+
+
+def _end_in_good_order(number: int, _: object) -> None:
+    """The handler of SIGTERM: ends the run, and its workers, as an interrupt does; the next one ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def pytest_unconfigure() -> None:
+    """Give SIGTERM back."""
+    if signal.getsignal(signal.SIGTERM) is _end_in_good_order:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _take_a_card(config: pytest.Config) -> None:
@@ -235,6 +264,15 @@ _current: dict[str, Run] = {}
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Make this process's run known to `pytest_runtest_logreport`."""
     _current["run"] = session.config.stash[_RUN]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """End all workers, and remember that the run did not come to its end: what was judged is no verdict."""
+    run = _current.get("run")
+    if run is not None:
+        run.session.close()
+        run.gathered.internal_errors.append(f"the run was ended early: {str(excinfo.value) or excinfo.typename}")
 
 
 def pytest_internalerror(excrepr: object) -> None:

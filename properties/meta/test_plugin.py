@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,25 @@ def test_where_no_property_is_chosen_there_is_nothing_to_sum_up(folder: Path) ->
 def test_where_there_is_no_target_the_summary_says_why(folder: Path) -> None:
     seen = run(folder, "--candidate=right one.py", "-k", "loads", "--target=cuda")
     assert ("not run: cuda: " in seen.stdout) == ("no GPU (" in seen.stdout)
+
+
+def test_sigterm_ends_the_workers_and_what_was_judged_until_then_is_no_verdict(folder: Path) -> None:
+    hangs = "(open(__file__ + '.pid', 'w').write(str(__import__('os').getpid())), __import__('time').sleep(60))"
+    (folder / "hangs.py").write_text(f"{HEAD}x / x.abs().mean(1, keepdim=True) if len(x) == 2 else {hangs}\n")
+    wanted = command("--candidate=hangs.py", "-k", "loads", "--report-json=out.json")
+    with subprocess.Popen(wanted, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as ran:
+        pid, until = folder / "hangs.py.pid", time.monotonic() + 60
+        while not (pid.exists() and pid.read_text(encoding="utf-8")):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        worker = int(pid.read_text(encoding="utf-8"))
+        ran.send_signal(signal.SIGTERM)
+        seen, _ = ran.communicate(timeout=30)
+    assert ran.returncode == 2, seen
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    found = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    assert found["run"]["internal_errors"] == ["the run was ended early: SIGTERM"]
 
 
 def test_a_run_does_not_wait_for_what_only_the_gate_needs() -> None:
