@@ -21,6 +21,12 @@ DESCRIPTION = """\
 Judges whether a fused kernel computes the function of the eager model, on whatever this machine has. Makes an
 environment in the user's cache folder first, if there is none yet (see KERNELPROOF_CACHE)."""
 
+KEYWORD = (
+    "only these properties: 'values', 'scale-by-two or odd', 'not leak' (a name that is none matches nothing, and the "
+    "message lists them all). Words that are no property's name are looked for in the names of tests and of their "
+    "files, as pytest does"
+)
+
 EPILOG = """\
 Each option can be given by an environment variable instead: KERNELPROOF_ and its name in capitals, with _ for -,
 as in KERNELPROOF_TARGET=cpu. Several candidates in KERNELPROOF_CANDIDATE are separated as in PATH. Besides:
@@ -30,7 +36,7 @@ as in KERNELPROOF_TARGET=cpu. Several candidates in KERNELPROOF_CANDIDATE are se
 exit codes:
   0   every candidate is accepted
   1   a candidate is rejected, or a test failed
-  64  the command was called wrongly: an unknown option, a file that is not there
+  64  the command was called wrongly: an unknown option, a file that is not there, a -k that no property matches
   69  nothing could be judged: a CUDA candidate without a GPU, an environment that cannot be made
   70  an internal error
   130, 143  interrupted from the keyboard; ended by SIGTERM: what it had started ends with it
@@ -114,7 +120,7 @@ def verify_parser() -> Parser:
     )
     how.add_argument("--case", metavar="PROPERTY:LINE", help="replay exactly one case, as a report printed it")
     how.add_argument("--hypothesis-seed", metavar="N", help="draw the same examples again")
-    how.add_argument("-k", dest="keyword", metavar="EXPRESSION", help="only the properties whose name matches")
+    how.add_argument("-k", dest="keyword", metavar="EXPRESSION", help=KEYWORD)
     how.add_argument(
         "-n", "--numprocesses", dest="workers", metavar="N", help="judge in N processes at once, or 'auto'"
     )

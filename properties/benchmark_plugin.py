@@ -7,7 +7,6 @@ the checkout's ``.benchmarks``, whatever the current folder.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,7 @@ from .options import ROOT
 from .plugin import run_of
 from .process import Nursery
 from .records import Record
+from .selection import wanted
 from .session import Seat
 from .targets import machine
 from .timed_input import NOT_RUN, NotMeasuredError
@@ -131,11 +131,6 @@ def usage_problem(option: Callable[[str, object], object]) -> str:
     if option("isolation", None) == "none":
         return "-m benchmark measures in processes of its own: leave --isolation=none out"
     return ""
-
-
-def wanted(markers: str, marker: str = "benchmark") -> bool:
-    """Whether the expression after ``-m`` asks for what bears this marker, rather than only naming it after "not"."""
-    return bool(re.search(rf"\b{marker}\b", re.sub(rf"\bnot\s+\(?\s*{marker}\b", "", markers)))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

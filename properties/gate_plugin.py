@@ -18,10 +18,11 @@ from ci.gate_cases import CasesError
 from ci.gate_record import DESELECTED, FAILED, SKIPPED, Case
 
 from . import gate, gate_options, gate_report
-from .benchmark_plugin import storage, wanted
+from .benchmark_plugin import storage
 from .options import UsageError
 from .plugin import run_of
 from .progress import Bar
+from .selection import wanted
 from .targets import machine
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from .examination import Property
 from .l1_norm import L1_NORM
 from .options import OPTIONS, ROOT, Options, UsageError, read
 from .records import Gathered, Record
+from .selection import exact, unmatched, wanted
 from .session import Seat, Session, seats
 from .targets import machine
 from .testing import Examine
@@ -48,6 +49,7 @@ class Run:
         self.seats, not_run = seats(options, machine())
         self.gathered = Gathered(not_run=not_run)
         self.told: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self.unmatched = ""
 
 
 def run_of(config: pytest.Config) -> Run:
@@ -168,9 +170,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is only run when ``-m`` names it, and with ``--case`` all but the one property."""
+    """Leave out what is only run when ``-m`` names it, with ``--case`` all but the one property, and what ``-k`` does.
+
+    The latter only where it consists of names of properties: see `selection`.
+    """
     run = config.stash[_RUN]
     chosen = config.getoption("markexpr") or ""
+    named = exact(config.option.keyword) if wanted(chosen, "correctness") else None
+    if named is not None:
+        config.option.keyword = ""
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
@@ -178,6 +186,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if run.options.case is not None and item.get_closest_marker("correctness"):
             name = getattr(getattr(item, "obj", None), "kernelproof_property", None)
             asked = asked and name in ("contact", run.options.case[0].name)
+        if named is not None:
+            asked = asked and named(getattr(getattr(item, "obj", None), "kernelproof_property", ""))
         (kept if asked else left).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
@@ -292,6 +302,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["kernelproof_deselected"] = run.gathered.tests["deselected"]
+    keyword = session.config.getoption("keyword")
+    asked = run.options.case is None and wanted(session.config.getoption("markexpr") or "", "correctness")
+    if keyword and asked and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        run.unmatched = unmatched(keyword)
     if run.options.report_json is not None and not hasattr(session.config, "workerinput"):
         _write(run.options.report_json, _report(run))
 
@@ -301,12 +315,16 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     run = config.stash[_RUN]
     nowhere = not run.seats and run.gathered.tests["skipped"]
     lacking = run.options.require_gpu and not machine().gpu
+    if run.unmatched and run.options.report_json is None:  # who reads the report says it
+        terminalreporter.write_line(f"kernelproof: {run.unmatched}", red=True)
     if run.gathered.records or nowhere or lacking:
         terminalreporter.section("kernelproof")
         terminalreporter.write(summary.text(_report(run), terminalreporter._tw.fullwidth))
 
 
 def _report(run: Run) -> Record:
+    if run.unmatched:
+        return records.usage_error_report(run.unmatched)
     return records.assemble(run.gathered, run.options, machine(), run.session.seed)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .benchmark_plugin import wanted
 from .progress import Bar
+from .selection import wanted
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter

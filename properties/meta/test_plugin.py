@@ -130,11 +130,29 @@ def test_k_finds_a_property_by_its_name(folder: Path) -> None:
     assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["scale-by-any"]
 
 
-def test_where_no_property_is_chosen_there_is_nothing_to_sum_up(folder: Path) -> None:
-    seen = run(folder, "--candidate=right one.py", "--target=all", "-k", "no_such_property")
+def test_a_name_chooses_one_property_and_not_what_shares_its_letters(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "-k", "odd or contact", "--report-json=out.json")
+    assert seen.returncode == 0, seen.stdout
+    (entry,) = json.loads((folder / "out.json").read_text(encoding="utf-8"))["candidates"]
+    assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["contact", "odd"]
+    none = run(folder, "--candidate=right one.py", "-k", "values", "--report-json=out.json")
+    assert none.returncode == 5, "test_invariances.py has none, though 'values' is a word of its tests"
+
+
+@pytest.mark.parametrize("several", [(), ("-n", "2")])
+def test_where_no_property_is_chosen_they_are_listed_and_there_is_nothing_to_sum_up(
+    folder: Path, several: tuple[str, ...]
+) -> None:
+    if several:
+        pytest.importorskip("xdist")
+    seen = run(folder, "--candidate=right one.py", "--target=all", "-k", "no_such_property", *several)
     assert seen.returncode == 5, seen.stdout
+    assert "-k no_such_property: no property matches; there are contact, shapes, values," in seen.stdout
     assert "= kernelproof =" not in seen.stdout
     assert "not run" not in seen.stdout
+    run(folder, "--candidate=right one.py", "-k", "no_such_property", "--report-json=out.json", *several)
+    said = json.loads((folder / "out.json").read_text(encoding="utf-8"))["run"]["usage_error"]
+    assert said.startswith("-k no_such_property: no property matches")
 
 
 def test_where_there_is_no_target_the_summary_says_why(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from properties import benchmark_plugin, benchmark_report, timing
+from properties import benchmark_plugin, benchmark_report, selection, timing
 from properties.benchmark_cases import Entry
 from properties.cases import parse
 from properties.options import ROOT
@@ -205,7 +205,7 @@ def test_a_comparison_is_refused_or_remarked_upon_before_anything_is_measured() 
     ],
 )
 def test_benchmarks_are_asked_for_by_name_only(markers: str, asked: bool) -> None:
-    assert benchmark_plugin.wanted(markers) is asked
+    assert selection.wanted(markers) is asked
 
 
 @pytest.mark.parametrize(
