@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from . import concurrency, contract, execution, footprint, frameworks, graphs, histories, interface, invariances
+from . import (
+    concurrency,
+    contract,
+    execution,
+    footprint,
+    frameworks,
+    graphs,
+    histories,
+    interface,
+    invariances,
+    lifecycle,
+)
 from .examination import Property
 
 CATALOGUE: dict[str, Property] = {
@@ -41,6 +52,7 @@ CATALOGUE: dict[str, Property] = {
         frameworks.AUTOCAST,
         frameworks.COMPILE,
         frameworks.SETTING,
+        lifecycle.INSTANCES,
         interface.ERRORS,
     )
 }

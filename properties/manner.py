@@ -28,6 +28,7 @@ class Manner:
         busy: on a GPU, whether it has other work on another stream meanwhile.
         stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
         setting: one of `protocol.SETTINGS`: what the caller has set around the call; "" for nothing.
+        instance: one of `protocol.INSTANCES` that was made (`Runner.make`), which is called; "" for the first one.
         sealed: on a CPU, whether the input's memory can only be read during the call: a write ends the process.
     """
 
@@ -40,6 +41,7 @@ class Manner:
     busy: bool = False
     stand_in: str = ""
     setting: str = ""
+    instance: str = ""
     sealed: bool = False
 
 
@@ -60,5 +62,6 @@ def kinds(given: Input, manner: Manner) -> frozenset[str]:
             f"called {manner.way}",
             f"setting: {manner.setting}",
             f"in its place: {manner.stand_in}",
+            f"instance: {manner.instance}",
         )
     )

@@ -42,6 +42,13 @@ SETTINGS = (
 GUISES = ("a view of another tensor", "a parameter", "an inference tensor")
 #: The result of a differentiable operation: handed over where no gradients are taken.
 DIFFERENTIABLE = "a tensor that asks for a gradient"
+#: What becomes of a model beside its first instance, in the words of a report; `worker_models.MAKERS` makes each so.
+INSTANCES = (
+    "a second instance",
+    "a copy (copy.deepcopy)",
+    "an instance with the state of the first (load_state_dict)",
+    "an instance that was turned into the input's type (model.to)",
+)
 #: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
 #: nobody wrote, and a finite number in every format.
 OVERWRITTEN_BYTE = 0x5B

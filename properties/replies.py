@@ -54,6 +54,22 @@ def death_while_loading(dead: WorkerDiedError) -> LoadFailure:
     return LoadFailure(text, dead.death, dead.timed_out, dead.death.log)
 
 
+def error(reply: Message, operation: str) -> ErrorInfo:
+    """The exception that something has come to.
+
+    Args:
+        reply: the worker's.
+        operation: what it was asked for.
+
+    Raises:
+        WorkerDiedError: it has not written a reply.
+    """
+    try:
+        return protocol.error_from(reply["error"])
+    except (KeyError, TypeError, ValueError):
+        raise garbage(operation) from None
+
+
 def answer(reply: Message, operation: str) -> OutputMeta | ErrorInfo:
     """What a call came to: a result as it looks from outside, or an exception.
 

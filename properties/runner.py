@@ -185,6 +185,7 @@ class Runner:
                 "stand_in": manner.stand_in,
                 "setting": manner.setting,
                 "sealed": manner.sealed,
+                "instance": manner.instance,
             }
         kind = kinds(given, manner)
         # What is compiled for a kind of call goes with its process: a fresh one may have it all to do again.
@@ -218,19 +219,46 @@ class Runner:
         }
         return self._ask(request, self.limits.call, given)
 
-    def ask(self, request: Message, timeout: float) -> Message:
+    def ask(self, request: Message, timeout: float, patience: float = 0.0) -> Message:
         """Ask the worker that has the candidate loaded for something that is no call.
+
+        Args:
+            request: what to do.
+            timeout: seconds to wait.
+            patience: seconds to wait while compilers are at work.
 
         Raises:
             WorkerDiedError: it ended or fell silent; the next `load` starts another.
         """
         assert self._worker is not None, "load comes first"
         try:
-            return self._worker.ask(request, timeout, request["op"])
+            return self._worker.ask(request, timeout, request["op"], patience)
         except WorkerDiedError as dead:
             self.renew()
             self._died(dead)
             raise
+
+    def make(self, instance: str, dtype: str) -> ErrorInfo | None:
+        """Have the worker make another instance of the model, for `Manner.instance`; the error that comes of it.
+
+        Args:
+            instance: one of `protocol.INSTANCES`.
+            dtype: the type of the inputs that it is to be called on.
+
+        Raises:
+            WorkerDiedError: it ended or fell silent meanwhile.
+        """
+        seconds = self.limits.first
+        reply = self.ask({"op": "make", "instance": instance, "dtype": dtype}, seconds, self.limits.build)
+        return None if reply["outcome"] == "made" else replies.error(reply, "make")
+
+    def let_go(self) -> None:
+        """Let go of all instances but the first.
+
+        Raises:
+            WorkerDiedError: as above.
+        """
+        self.ask({"op": "let go"}, self.limits.call)
 
     def forget(self) -> None:
         """Let go of all kept results."""

@@ -108,7 +108,8 @@ class Trial:
             OutOfMemoryError: nor here.
             GpuGoneError: the GPU does not answer any more.
         """
-        first = manner.way is Way.COMPILED  # dynamo alone takes seconds to be imported
+        # Dynamo alone takes seconds to be imported; and what an instance builds it builds at its first call.
+        first = manner.way is Way.COMPILED or bool(manner.instance)
         seen = self.subject.runner.observe(
             given, timeout=self.timeout, keep=keep, slack=self.slack, first=first, manner=manner
         )

@@ -75,6 +75,8 @@ class Session:
         operations: dict[str, Callable[[Message], Message]] = {
             "reach": self._reach,
             "load": self._load,
+            "make": self._make,
+            "let go": self._let_go,
             "call": self._call,
             "collect": self._collect,
             "forget": self._forget,
@@ -104,6 +106,16 @@ class Session:
             self._compile_mode = request["compile"]
             self._modes = ProcessWatch()
         return reply
+
+    def _make(self, request: Message) -> Message:
+        reply = self._models.make(request["instance"], getattr(torch, request["dtype"]))
+        self._modes = ProcessWatch()  # what is set where a model is made counts as part of it
+        return reply
+
+    def _let_go(self, _: Message) -> Message:
+        self._last = None
+        self._models.let_go()
+        return {"outcome": "gone"}
 
     def _call(self, request: Message) -> Message:
         view = protocol.view_from(request["view"])
@@ -169,7 +181,7 @@ class Session:
 
     def _result(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> object:
         """What the model returns when it is called in the way that is asked for."""
-        model, way = self._models.first, request["way"]
+        model, way = self._models.of(request["instance"]), request["way"]
         if beside is not None:
             result, self._kept[BESIDE] = worker_ways.side_by_side(model, (tensor, beside))
             return result

@@ -1,7 +1,11 @@
-"""The candidate in its worker: its module is imported, and its model made."""
+"""The candidate in its worker: its module is imported, its model made, and made again.
+
+What is called by itself after the candidate was imported is bound before, as in the worker.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +18,31 @@ from .worker_output import describe_error
 
 Model = Callable[..., object]
 
+_deep_copy = copy.deepcopy
+_Module = torch.nn.Module
+_state, _load_state, _to = torch.nn.Module.state_dict, torch.nn.Module.load_state_dict, torch.nn.Module.to
+
+
+def _with_state(first: Model, another: Model) -> Model:
+    """Another instance with what the first has to keep, as from a file."""
+    if isinstance(first, _Module) and isinstance(another, _Module):
+        _load_state(another, _state(first))
+    return another
+
+
+def _of_type(another: Model, dtype: torch.dtype) -> Model:
+    """Another instance that was turned into a type with the network that it is part of."""
+    return _to(another, dtype) if isinstance(another, _Module) else another
+
+
+#: How each of `protocol.INSTANCES` is made, of the first, of what makes another, and of the type that it is to have.
+MAKERS: dict[str, Callable[[Model, Callable[[], Model], torch.dtype], Model]] = {
+    "a second instance": lambda _, make, __: make(),
+    "a copy (copy.deepcopy)": lambda first, _, __: _deep_copy(first),
+    "an instance with the state of the first (load_state_dict)": lambda first, make, _: _with_state(first, make()),
+    "an instance that was turned into the input's type (model.to)": lambda _, make, dtype: _of_type(make(), dtype),
+}
+
 
 class Models:
     """What a worker calls.
@@ -25,6 +54,8 @@ class Models:
     def __init__(self) -> None:
         self.path = ""
         self._first: Model | None = None
+        self._made: Callable[[], Model] | None = None
+        self._others: dict[str, Model] = {}
 
     @property
     def first(self) -> Model:
@@ -45,14 +76,38 @@ class Models:
             raise
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return self._raised("import", error)
+        self._made = lambda: _on(make_model(module, name, request["init"]), request["device"])
         try:
-            model = make_model(module, name, request["init"])
-            self._first = model.to(request["device"]) if isinstance(model, torch.nn.Module) else model
+            self._first = self._made()
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
             return self._raised("init", error)
         return {"outcome": "loaded", "model": name}
 
+    def make(self, instance: str, dtype: torch.dtype) -> Message:
+        """Make another instance; an earlier one of that name goes. The candidate's exceptions are part of the reply."""
+        assert self._made is not None, "load comes first"
+        try:
+            self._others[instance] = MAKERS[instance](self.first, self._made, dtype)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            return self._raised("make", error)
+        return {"outcome": "made"}
+
+    def of(self, instance: str) -> Model:
+        """The first model, or that of another name."""
+        return self._others[instance] if instance else self.first
+
+    def let_go(self) -> None:
+        """Let go of all but the first."""
+        self._others.clear()
+
     def _raised(self, stage: str, error: BaseException) -> Message:
         return {"outcome": "raised", "stage": stage, "error": protocol.to_message(describe_error(error, self.path))}
+
+
+def _on(model: Model, device: str) -> Model:
+    """A model where its inputs are."""
+    return _to(model, device) if isinstance(model, _Module) else model

@@ -74,7 +74,8 @@ def test_what_a_call_on_a_gpu_needs_is_opened_before_memory_is_poisoned_and_that
     place = {"slot": 0, "capacity": 1, "start": 0, "nbytes": 4, "device": "cuda:0", "handle": ""}
     view = {"place": place, "dtype": "float32", "shape": [1], "strides": [1], "offset": 0}
     asked = {"side": False, "autocast": False, "inflow": None, "output": None, "keep": ""}
-    asked |= {"beside": None, "way": "plain", "busy": False, "stand_in": "", "sealed": False, "setting": ""}
+    asked |= {"beside": None, "way": "plain", "busy": False, "stand_in": "", "sealed": False}
+    asked |= {"setting": "", "instance": ""}
     reply = session.handle({"op": "call", "view": view, "late": {**place, "slot": 2}, **asked})
     assert reply["outcome"] == "returned"
     ready = ["open 0", "open 2", "make current", "fill shared memory", "poison"]

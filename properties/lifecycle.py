@@ -1,0 +1,94 @@
+"""What becomes of a model beside being called: it is made more than once, copied, loaded and turned into a type.
+
+A network has its layers many times over, a server a model for each of its workers, and an average of weights, or a
+search, copies. What a model keeps outside itself (a workspace of its class, a name that it registers, a handle in C) is
+then shared, or taken from it. `torch.nn.Module` brings all of that along, so the model that is replaced can do it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import protocol
+from .cases import Case, parse
+from .examination import Property
+from .findings import Finding, Kind
+from .histories import look_again
+from .inputs import Input
+from .manner import Manner
+from .observation import Outcome
+from .process import WorkerDiedError
+from .protocol import ErrorInfo
+from .trial import Trial
+
+#: What a program need not have been made for, as long as whoever asks for it sees an error: one that holds its compiled
+#: module, as many do, cannot be copied.
+_MAY_BE_REFUSED = protocol.INSTANCES[1:]
+#: Where the error may come as late as the call, or in the shape of a result of another type: all of a program that was
+#: made for one type.
+_OF_A_TYPE = protocol.INSTANCES[3]
+
+
+def instances(trial: Trial, case: Case) -> None:
+    """Further instances are called on wider inputs, and the first again: beside each of them and when they are gone."""
+    given, wider = trial.build(case), trial.build(replace(case, shape=(case.shape[0], case.columns + 1), seed=1))
+    trial.check(given)
+    runner = trial.subject.runner
+    early = trial.observe(given, keep="early")
+    if early.outcome is not Outcome.RETURNED:
+        trial.verdict(given, early)
+    for instance in protocol.INSTANCES:
+        error = _made(trial, instance)
+        if error is not None and instance in _MAY_BE_REFUSED:
+            trial.notes.add(f"refuses to be {instance}: {error}")
+            continue
+        if error is not None:
+            text = f"refuses to be made twice in one process, as every layer of a network is: {error}"
+            trial.report(Finding(Kind.UNSUPPORTED, text))
+        _called(trial, wider, instance)
+        trial.verdict(given, trial.observe(given), f"the first instance, beside {instance}")
+    try:
+        runner.let_go()
+    except WorkerDiedError as dead:
+        trial.report(Finding(Kind.CRASH, f"the process ends when an instance goes: {dead.death.cause}", dead.death.log))
+    trial.verdict(given, trial.observe(given), "the first instance, when the others are gone")
+    look_again(trial, "early", given, wider)
+    runner.forget()
+
+
+def _made(trial: Trial, instance: str) -> ErrorInfo | None:
+    """Make another instance; the error that comes of it."""
+    try:
+        return trial.subject.runner.make(instance, trial.case.dtype)
+    except WorkerDiedError as dead:
+        kind = Kind.TIMEOUT if dead.timed_out else Kind.CRASH
+        trial.report(Finding(kind, f"when {instance} is made: {dead.death.cause}", dead.death.log))
+        raise AssertionError("`report` ends the case") from dead
+
+
+def _called(trial: Trial, given: Input, instance: str) -> None:
+    """Call another instance, and judge what it gives."""
+    seen = trial.observe(given, manner=Manner(instance=instance))
+    if instance == _OF_A_TYPE and not seen.damage:
+        if seen.outcome is Outcome.RAISED:
+            trial.notes.add(f"refuses to be {instance}: {seen.error}")
+            return
+        if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.dtype != given.dtype:
+            trial.notes.add(f"returns {seen.meta.dtype} for {given.dtype} from {instance}")
+            return
+    trial.verdict(given, seen, instance)
+
+
+# No drawn cases: what an instance keeps is made at its first call, of whatever size. Of ones in half precision a long
+# row's sum is above the largest number.
+INSTANCES = Property(
+    "instances",
+    "A second instance, a copy, and one that was loaded or turned into a type are right, and disturb no other.",
+    None,
+    instances,
+    pinned=(
+        parse("shape=5x301,seed=31"),
+        parse("shape=1x70001,dtype=float16,values=ones,seed=31"),
+        parse("shape=3x257,dtype=float64,seed=31"),
+    ),
+)

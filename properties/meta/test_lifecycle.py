@@ -1,0 +1,129 @@
+"""Further instances of a model: each is made as its words say, and what one does to another is found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from .. import lifecycle, protocol, worker_models
+from ..cases import parse
+from ..examination import run_case
+from ..findings import Kind
+from ..protocol import INSTANCES
+from ..trial import Trial
+from .conftest import RIGHT, MakeSubject
+
+SECOND, COPY, LOADED, TURNED = INSTANCES
+CASE = "shape=3x33,dtype=float16,seed=1"
+#: What a test's candidate keeps: which instance it is, and something in its state.
+HEAD = """
+import copy
+MADE = []
+
+def kept(self):
+    if 'number' not in vars(self):
+        self.number = len(MADE)
+        MADE.append(self.number)
+    return self.number
+"""
+
+
+def tried(make: MakeSubject, body: str, head: str = "", case: str = CASE) -> Trial:
+    subject = make(body, head=head)
+    assert subject.probe() is None, subject.broken
+    return run_case(subject, lifecycle.INSTANCES, parse(case))
+
+
+class Keeps(torch.nn.Module):
+    """A module with a state."""
+
+    one: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("one", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Nothing."""
+        return x
+
+
+def test_every_instance_has_a_maker() -> None:
+    assert tuple(worker_models.MAKERS) == protocol.INSTANCES
+
+
+def test_each_is_made_as_it_is_called() -> None:
+    first = Keeps()
+    first.one += 1
+    made = {name: maker(first, Keeps, torch.float16) for name, maker in worker_models.MAKERS.items()}
+    assert all(isinstance(each, Keeps) and each is not first for each in made.values())
+    states = {name: (float(each.one), each.one.dtype) for name, each in made.items() if isinstance(each, Keeps)}
+    assert states == {
+        SECOND: (0.0, torch.float32),
+        COPY: (1.0, torch.float32),
+        LOADED: (1.0, torch.float32),
+        TURNED: (0.0, torch.float16),
+    }
+    assert float(first.one) == 1.0
+
+
+def test_what_is_no_module_is_made_again_and_copied() -> None:
+    for name, maker in worker_models.MAKERS.items():
+        assert maker(len, lambda: len, torch.float16) is len, name
+
+
+@pytest.mark.parametrize("case", [CASE, "shape=0x5", "shape=2x5x3"])
+def test_a_right_model_is_right_however_it_is_made(case: str, make_subject: MakeSubject) -> None:
+    trial = tried(make_subject, RIGHT, case=case)
+    assert not trial.findings
+    assert not trial.notes
+
+
+def test_what_is_wrong_in_a_second_instance_is_found(make_subject: MakeSubject) -> None:
+    (found,) = tried(make_subject, f"x = x + 1 if kept(self) == 1 else x\n{RIGHT}", HEAD).findings
+    assert found.text.startswith(f"{SECOND}: ")
+
+
+def test_what_a_second_instance_does_to_the_first_is_found(make_subject: MakeSubject) -> None:
+    body = f"x = x + 1 if kept(self) == 0 and len(MADE) > 1 else x\n{RIGHT}"
+    (found,) = tried(make_subject, body, HEAD).findings
+    assert found.text.startswith(f"the first instance, beside {SECOND}: ")
+
+
+def test_a_copy_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
+    refuses = "torch.nn.Module.__deepcopy__ = lambda *_: 1 / 0"
+    trial = tried(make_subject, RIGHT, refuses)
+    assert not trial.findings
+    assert [note for note in trial.notes if note.startswith(f"refuses to be {COPY}: ZeroDivisionError")]
+    marks = "def copied(self, _):\n    made = type(self)()\n    made.copy = True\n    return made\n"
+    head = f"{marks}torch.nn.Module.__deepcopy__ = copied"
+    (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'copy') else x\n{RIGHT}", head).findings
+    assert found.text.startswith(f"{COPY}: ")
+    raises = f"if hasattr(self, 'copy'): raise KeyError('copy')\n{RIGHT}"
+    (found,) = tried(make_subject, raises, head, "shape=3x33").findings
+    assert (found.kind, "KeyError" in found.text) == (Kind.UNSUPPORTED, True)
+
+
+def test_one_that_ends_the_process_where_it_is_copied_has_crashed(make_subject: MakeSubject) -> None:
+    head = "import os\ntorch.nn.Module.__deepcopy__ = lambda *_: os._exit(3)"
+    (found,) = tried(make_subject, RIGHT, head).findings
+    assert (found.kind, found.text) == (Kind.CRASH, f"when {COPY} is made: exit status 3")
+
+
+def test_a_destructor_that_takes_the_others_along_is_found(make_subject: MakeSubject) -> None:
+    head = "GONE = []\ntorch.nn.Module.__del__ = lambda self: GONE.append(1)"
+    (found,) = tried(make_subject, f"x = x + 1 if GONE else x\n{RIGHT}", head).findings
+    assert found.text.startswith("the first instance, when the others are gone: ")
+
+
+def test_a_type_that_it_was_not_made_for_may_be_refused_at_the_call(make_subject: MakeSubject) -> None:
+    for odd, refused in (
+        ("raise TypeError('no')", "refuses to be"),
+        ("return x.float()", "returns float32 for float16"),
+    ):
+        body = f"if self._buffers and next(iter(self._buffers.values())).dtype == torch.float16: {odd}\n{RIGHT}"
+        made = "class Base(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        made += "        self.register_buffer('zero', torch.zeros(1))\ntorch.nn.Module = Base"
+        trial = tried(make_subject, body, made)
+        assert not trial.findings
+        assert [note for note in trial.notes if note.startswith(refused)], trial.notes

@@ -1,0 +1,6 @@
+"""A model is made, copied and moved as any module of torch's is."""
+
+from . import lifecycle
+from .testing import holds
+
+test_every_instance_is_as_good_as_the_first = holds(lifecycle.INSTANCES)
