@@ -190,6 +190,10 @@ inline std::int64_t shared_for(Limits const& device, int blocks, int fixed) {
   return smaller(fair, most) / kLine * kLine;
 }
 
+inline std::int64_t all_shared(Limits const& device) {
+  return static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
+}
+
 // Vectors of a slice when `team` blocks share a row of `vectors` (lead included).
 inline std::int64_t slice(std::int64_t vectors, std::int64_t team) {
   return round_up(ceil_div(vectors, team), kLine / kVector);
@@ -211,8 +215,7 @@ inline Plan sweeps(Layout const& at, Limits const& device) {
   plan.slice = ceil_div(larger(1, at.columns * size / kVector) + kLine / kVector - 1, plan.held);
   // As many rows a launch as the L2 cache may still have when they are scaled. It is not asked for its size: all shared
   // memory together is about half of it, or more.
-  std::int64_t const near = static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
-  plan.teams = larger(1, near / (at.columns * size));
+  plan.teams = larger(1, all_shared(device) / (at.columns * size));
   plan.teams = smaller(plan.teams, at.rows);
   plan.blocks = plan.slice * plan.teams;
   plan.workspace =
@@ -275,6 +278,12 @@ inline Plan team(Layout const& at, Limits const& device) {
     if (device.cooperative == 0 || slice(vectors, slots) > kSweepFrom * most) return sweeps(at, device);
     team = 1;
     while (team < slots && slice(vectors, team) > most) ++team;
+    // A row that fills more than half the chip, but not much more: two teams all the same, so that one moves data while
+    // the other meets, if the L2 cache keeps what is read twice. It is not asked for its size: all shared memory together
+    // is about half of it, or more. Where that is 30 MB, rows of 28 MB gain (26 MB are read twice), rows of 30 MB lose.
+    std::int64_t const half = slots / 2;
+    std::int64_t const twice = (slice(vectors, half) - capacity(3)) * 2 * half * kVector;
+    if (team > half && at.rows > 1 && twice <= all_shared(device) / 8 * 7) team = half;
     plan.teams = smaller(at.rows, slots / team);
     team = slots / plan.teams;
     plan.regime = Regime::kGrid;

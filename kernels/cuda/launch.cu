@@ -178,6 +178,7 @@ template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, v
   args.meeting.arrived = args.meeting.rows + kCounterStride;
   args.meeting.letters =
       reinterpret_cast<unsigned long long*>(args.meeting.arrived + plan.teams * kCounterStride);
+  args.meeting.turns = take_turns(plan.teams, at.rows);
   L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
   Shape const shape{plan.blocks, kGridThreads, plan.shared, 1, plan.team > 1};
   bool const rest = plan.slice > plan.held + kKept<T> * kGridThreads;

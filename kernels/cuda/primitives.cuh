@@ -99,23 +99,62 @@ __device__ inline std::int64_t divide(std::int64_t a, std::int64_t b) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
+// The same number, from which the compiler computes anew what it would else keep in registers all along.
+__device__ inline int found_again(int number) {
+  asm volatile("" : "+r"(number));
+  return number;
+}
+
+// How long the L2 cache is to keep what is moved: as always, longer than everything else, or not at all if it needs room.
+enum class Keep { kUsual, kLong, kShort };
+
+template <Keep kKeep> __device__ inline std::uint64_t cache_policy() {
+  static_assert(kKeep != Keep::kUsual, "what is kept as always has no policy");
+  std::uint64_t policy;
+  if constexpr (kKeep == Keep::kLong) {
+    asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
+  } else {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  }
+  return policy;
+}
+
 // 16 bytes at a 16-byte aligned global address. The order of `volatile` keeps a refill of a buffer behind its last
 // reading.
-__device__ inline uint4 load16(void const* from) {
+template <Keep kKeep = Keep::kUsual> __device__ inline uint4 load16(void const* from) {
   uint4 v;
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+  if constexpr (kKeep == Keep::kUsual) {
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+  } else {
+    asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from), "l"(cache_policy<kKeep>()));
+  }
   return v;
 }
 
-__device__ inline void store16(void* to, uint4 v) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+template <Keep kKeep = Keep::kUsual> __device__ inline void store16(void* to, uint4 v) {
+  if constexpr (kKeep == Keep::kUsual) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+  } else {
+    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w), "l"(cache_policy<kKeep>())
+                 : "memory");
+  }
 }
 
 // Start copying 16 bytes from global to shared memory; both addresses 16-byte aligned. They have arrived, for the
 // thread that asked, after `copies_arrived`; for its whole block after a barrier besides.
-__device__ inline void copy16_async(uint4* to_shared, void const* from_global) {
+template <Keep kKeep = Keep::kUsual> __device__ inline void copy16_async(uint4* to_shared, void const* from_global) {
   unsigned const to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from_global) : "memory");
+  if constexpr (kKeep == Keep::kUsual) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from_global) : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from_global),
+                 "l"(cache_policy<kKeep>())
+                 : "memory");
+  }
 }
 
 // The same for one element; 16-bit elements are too small for it and are copied at once.

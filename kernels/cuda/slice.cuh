@@ -76,11 +76,11 @@ __device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t ro
 }
 
 // Store the quotients of the vector at `place`.
-template <typename T>
+template <typename T, Keep kKeep = Keep::kUsual>
 __device__ inline void store_vector(Slice<T> const& slice, int place, uint4 const& v, RowScale<SumOf<T>> scale) {
   T* const to = slice.out + place * kPerVector<T>;
   if (slice.row.same_phase()) {
-    store16(to, quotient16<T>(v, scale));
+    store16<kKeep>(to, quotient16<T>(v, scale));
   } else {
     store_elements<T>(to, v, scale);
   }

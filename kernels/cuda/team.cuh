@@ -168,6 +168,7 @@ struct GridMeeting {
   unsigned long long* letters;
   unsigned* arrived;  // a line for each team
   unsigned* rows;
+  bool turns;  // do the teams take turns?
 };
 
 // Two sets of everything, used in turn: a set is written again only after a meeting that every reader of its last use
@@ -194,14 +195,48 @@ __device__ inline unsigned receive(unsigned long long const* letter, unsigned tu
   return static_cast<unsigned>(both);
 }
 
+// Wait until `counter` has come to `target`.
+__device__ inline void await_count(unsigned const* counter, unsigned target) {
+  unsigned seen;
+  do {
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(counter) : "memory");
+  } while (seen < target);
+}
+
 // One more has posted its letter: wait until `target` have, about. This keeps all threads but one from asking for letters
 // again and again, which delays all data that passes the same part of the L2 cache: 0.94 of a copy against 0.87 without.
 __device__ inline void await_most(unsigned* arrived, unsigned target) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
-  unsigned seen;
-  do {
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
-  } while (seen < target);
+  await_count(arrived, target);
+}
+
+// Teams that begin together meet together, row after row: the last vectors of the one ahead wait in the queues behind
+// all of the others', so nobody gets away, and the memory is idle whenever all meet. Therefore few teams take turns: one
+// moves on to its next row once a part of its neighbour's blocks (the next team's; the last team's is the first, a row
+// later) have the row that they meet for. 0.91 of a copy, not 0.81, for two teams on an H100, 0.955, not 0.87, for four.
+// More than eight are apart anyway, and wait for each other in vain; so do teams that have one row each.
+constexpr int kTurnTeams = 8;
+constexpr unsigned kGone = 1u << 30;  // counted for a team that has no more rows; nobody has as many arrivals
+
+constexpr bool take_turns(std::int64_t teams, std::int64_t rows) {
+  return teams > 1 && teams <= kTurnTeams && rows > teams;
+}
+
+// By one thread of each block, behind its post for row number `turn` of the team (0: before its first row, with which
+// only the last team waits): wait until the team may move on.
+__device__ inline void await_turn(GridPlace const& place, GridMeeting const& meeting, unsigned turn) {
+  bool const last = place.team == place.teams - 1;
+  if (!meeting.turns || (turn == 0 && !last)) return;
+  unsigned const size = static_cast<unsigned>(place.size);
+  // Two teams overlap as long as most blocks of one still wait for data; more would leave too few under way.
+  unsigned const part = size / (place.teams == 2 ? 8 : 4);
+  int const neighbour = last ? 0 : place.team + 1;
+  await_count(meeting.arrived + neighbour * kCounterStride, (last ? turn : turn - 1) * size + part);
+}
+
+// By one thread of each block, when the team has no more rows: nobody is to wait for it.
+__device__ inline void take_leave(GridPlace const& place, GridMeeting const& meeting) {
+  if (meeting.turns && place.rank == 0) atomicAdd(meeting.arrived + place.team * kCounterStride, kGone);
 }
 
 template <typename Sum> struct Met {
@@ -211,7 +246,8 @@ template <typename Sum> struct Met {
 
 // The team adds up `value` over its threads and hears from its first block, whose thread 0 knows it, of its next row.
 // Turns count from 1. Every thread of a block waits for a letter or two, so a sum takes one way through memory.
-template <typename Sum>
+// kTurns: and the team waits until it may move on, if it takes turns.
+template <typename Sum, bool kTurns>
 __device__ inline Met<Sum> grid_meet(Sum value, unsigned next, GridPlace const& place, GridSlots<Sum>& slots,
                                      GridMeeting const& meeting, unsigned turn) {
   constexpr int kWords = kWordsOf<Sum>;
@@ -234,6 +270,7 @@ __device__ inline Met<Sum> grid_meet(Sum value, unsigned next, GridPlace const& 
     unsigned const size = static_cast<unsigned>(place.size);
     await_most(meeting.arrived + place.team * kCounterStride, size * turn - size / 8);
   }
+  if (kTurns && thread == kWarp) await_turn(grid_place(found_again(place.size)), meeting, turn);
   __syncthreads();
   if (thread == threads - 1) slots.row[set] = receive(box + letters - 1, turn);
   Sum part = 0;

@@ -198,6 +198,27 @@ def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> N
 
 
 @pytest.mark.parametrize(
+    ("columns", "kind", "teams"),
+    [
+        # Half the chip keeps 4.36 million columns; of longer rows it reads a part twice, while the L2 cache keeps that.
+        (4358000, "fp32", 2),
+        (4366000, "fp32", 2),
+        (7000001, "fp32", 2),
+        (7100001, "fp32", 2),
+        (7300001, "fp32", 1),
+        (8388607, "fp32", 1),
+        (8388609, "bf16", 2),
+        (2500001, "fp64", 2),
+        (4194304, "fp64", 1),
+    ],
+)
+def test_rows_of_half_the_chip_and_more_have_two_teams(choose: Choose, columns: int, kind: str, teams: int) -> None:
+    plan = choose((64, columns), kind)
+    assert (plan.regime, plan.teams, plan.team) == ("grid", teams, 396 // teams)
+    assert choose((1, columns), kind).teams == 1
+
+
+@pytest.mark.parametrize(
     ("columns", "kind", "slow", "fast"),
     [
         (4095, "bf16", 128, 64),
