@@ -71,7 +71,8 @@ template <typename T> __device__ inline SumOf<T> sum_rest(Slice<T> const& slice,
 #pragma unroll
     for (int k = 0; k < kFlying<T>; ++k) {
       v[k] = make_uint4(0, 0, 0, 0);
-      if (i + k * kGridThreads < slice.end) v[k] = load16<Keep::kLong>(slice.in + (i + k * kGridThreads) * kPerVector<T>);
+      int const at = i + k * kGridThreads;
+      if (at < slice.end) v[k] = load16<Keep::kLong>(slice.in + at * kPerVector<T>);
     }
     SumOf<T> part[kFlying<T>];
 #pragma unroll
