@@ -15,6 +15,8 @@ INTERRUPTED = 130
 TERMINATED = 143
 # Environment variable of a pytest that one of the commands has started: the number of that command's process.
 STARTED_BY = "KERNELPROOF_STARTED_BY"
+# And the Python that a replay has to name; not set where it has to name none.
+NAMED_PYTHON = "KERNELPROOF_NAMED_PYTHON"
 
 
 class Terminated(KeyboardInterrupt):

@@ -4,6 +4,7 @@ Promise: a pure reader. A report of another schema, a missing field or a word th
 `ReportError`, never a guess: what cannot be read cannot be green. Unknown further fields are ignored.
 """
 
+import itertools
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +29,12 @@ class ReportError(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found wrong: its kind, one line of text, and the options of `ci/verify` that show it again."""
+    """One thing found wrong: its kind, one line of text, the options of `ci/verify` that show it again, the case."""
 
     kind: str
     text: str
     replay: tuple[str, ...] = ()
+    case: str = ""
 
 
 @dataclass(frozen=True)
@@ -232,12 +234,18 @@ def _property(node: Node) -> Property:
         outcome=node.word("outcome", ("passed", "failed", "reported", *OUT)),
         examples=node.count("examples"),
         findings=tuple(
-            Finding(child.text("kind"), child.text("text"), tuple(shlex.split(child.optional_text("replay") or "")[1:]))
+            Finding(child.text("kind"), child.text("text"), _options(child), child.optional_text("case") or "")
             for child in node.children("findings")
         ),
         reason=node.optional_text("reason") or "",
         notes=_notes(node.child("notes")) if "notes" in node.value else (),
     )
+
+
+def _options(finding: Node) -> tuple[str, ...]:
+    """The options of the command that shows a finding again: what stands behind its variables and its name."""
+    words = shlex.split(finding.optional_text("replay") or "")
+    return tuple(itertools.dropwhile(lambda word: not word.startswith("-"), words))
 
 
 def _notes(node: Node) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 from ci import wording
-from ci.report import AGAINST, OUT, Candidate, Report, Target, not_examined, not_run
+from ci.report import AGAINST, OUT, Candidate, Finding, Report, Target, not_examined, not_run
 from ci.wording import many
 
 
@@ -48,14 +48,22 @@ def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[
         failed = [finding for each in target.properties if each.outcome == "failed" for finding in each.findings]
         if target.verdict in AGAINST and failed:
             found.append(f"    {failed[0].kind}: {failed[0].text}")
-            if any(word.startswith("--case=") for word in failed[0].replay):
-                found.append(f"    replay: {' '.join([command, *map(shlex.quote, failed[0].replay)])}")
-        told = [(each.name, each.findings[0].text) for each in target.properties if each.outcome == "reported"]
+            if failed[0].case:
+                found.append(f"    replay: {_again(command, failed[0])}")
+        told = [
+            (each.name, each.findings[0].text, each.findings[0].case, _again(command, each.findings[0]))
+            for each in target.properties
+            if each.outcome == "reported"
+        ]
         remarks = wording.not_kept(told, failed[0].text if failed else "")
         remarks += wording.not_supported(target.unsupported)
         remarks += wording.noticed(note for each in target.properties for note in each.notes)
         found += [f"    {remark}" for remark in remarks]
     return found
+
+
+def _again(command: str, finding: Finding) -> str:
+    return " ".join([command, *map(shlex.quote, finding.replay)])
 
 
 def _describe(target: Target) -> str:

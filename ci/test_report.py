@@ -148,7 +148,17 @@ def test_what_is_only_told_is_named_and_never_the_reason_of_a_rejection() -> Non
     target = fakes.target("rejected", properties=[told, failed])
     lines = lines_of(fakes.report(fakes.candidate("rejected", cpu=target)))
     assert "    wrong-value: no absolute value" in lines
-    assert "    not required, and not kept: determinism: other bits" in lines
+    place = lines.index("    not required, and not kept: determinism: other bits")
+    assert lines[place + 1] == "      smallest case: shape=4x8;seed=3"
+    replay = "'/my checkout/ci/verify' '--candidate=/some where/k.py' --target=cpu '--case=shape=4x8;seed=3'"
+    assert lines[place + 2] == f"      replay: {replay}"
+
+
+def test_a_whole_run_is_shown_again_with_what_draws_its_cases() -> None:
+    found = fakes.finding() | {"replay": "PYTHON='/my env/bin/python' /x/ci/verify --target=cpu --hypothesis-seed=5"}
+    properties = [{"name": "odd", "outcome": "failed", "examples": 9, "findings": [found]}]
+    document = fakes.report(fakes.candidate("rejected", cpu=fakes.target("rejected", properties=properties)))
+    assert "    replay: '/my checkout/ci/verify' --target=cpu --hypothesis-seed=5" in lines_of(document)
 
 
 def out(name: str, **more: object) -> dict[str, object]:

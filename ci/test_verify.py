@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci import environment, fakes, verify
-from ci.exits import INTERNAL, INTERRUPTED, OK, REJECTED, TERMINATED
+from ci.exits import INTERNAL, INTERRUPTED, NAMED_PYTHON, OK, REJECTED, TERMINATED
 from ci.options import Options
 
 WRITE_REPORT = """
@@ -157,6 +157,20 @@ runpy.run_path({str(fakes.CHECKOUT / "ci" / "start.py")!r}, run_name="__main__")
             break
         time.sleep(0.05)
     return running
+
+
+def test_the_suite_is_told_which_python_its_replays_name(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.prepare(fakes.report(fakes.candidate()))
+    for given in ("/my env/bin/python", ""):
+        monkeypatch.setenv("PYTHON", given)
+        if not given:
+            monkeypatch.delenv("PYTHON")
+        monkeypatch.setenv(NAMED_PYTHON, "of a command around this one")
+        verify.judge(suite.made, Options())
+        variables = suite.variables.read_text(encoding="utf-8").splitlines()
+        assert [each for each in variables if each.startswith(NAMED_PYTHON)] == [f"{NAMED_PYTHON}={given}"] * bool(
+            given
+        )
 
 
 def test_an_interrupt_ends_the_suite_and_is_130(tmp_path: Path) -> None:

@@ -27,12 +27,20 @@ def test_of_many_the_number_is_given() -> None:
 
 
 def test_a_fault_that_is_only_told_is_told_once_and_not_again_where_it_rejects() -> None:
-    told = [("threads", "wrong (seen at 5x301)"), ("autograd", "no gradient"), ("compile", "wrong (seen at 5x7)")]
+    told = [
+        ("threads", "wrong (seen at 5x301)", "threads:shape=1x2", "verify --case=threads:shape=1x2"),
+        ("autograd", "no gradient", "", "verify"),
+        ("compile", "wrong (seen at 5x7)", "compile:shape=1x3", "verify --case=compile:shape=1x3"),
+    ]
     assert wording.not_kept(told, "") == [
         "not required, and not kept: threads, compile: wrong (seen at 5x301)",
+        "  smallest case: threads:shape=1x2",
+        "  replay: verify --case=threads:shape=1x2",
         "not required, and not kept: autograd: no gradient",
     ]
-    assert wording.not_kept(told, "wrong")[0] == "not required, and not kept: threads, compile: the same fault"
+    again = wording.not_kept(told, "wrong")
+    assert again[0] == "not required, and not kept: threads, compile: the same fault"
+    assert len(again) == 2
 
 
 def test_what_is_refused_in_the_same_words_is_one_line() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci import environment, report, summary
-from ci.exits import INTERNAL, STARTED_BY, UNAVAILABLE, Stop, Terminated
+from ci.exits import INTERNAL, NAMED_PYTHON, STARTED_BY, UNAVAILABLE, Stop, Terminated
 from ci.options import Options, parse_verify, verify_parser, without_options
 from kernels.folder import cache_folder
 
@@ -109,6 +109,9 @@ def run_pytest(made: environment.Environment, arguments: Sequence[str], workers:
     variables = without_options(made.variables(os.environ), verify_parser())
     variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     variables[STARTED_BY] = str(os.getpid())
+    variables.pop(NAMED_PYTHON, None)
+    if (python := named_python(made)) is not None:
+        variables[NAMED_PYTHON] = python
     return run(command, variables)
 
 

@@ -47,20 +47,23 @@ def not_examined(left: Iterable[tuple[str, str, str, str]]) -> list[str]:
     ]
 
 
-def not_kept(told: Iterable[tuple[str, str]], rejected_for: str) -> list[str]:
-    """Lines on what is not required and was not kept, a line for each fault.
+def not_kept(told: Iterable[tuple[str, str, str, str]], rejected_for: str) -> list[str]:
+    """Lines on what is not required and was not kept: one for each fault, and behind it case and command of the first.
 
     Args:
-        told: pairs of a property and what was found there.
+        told: a property each, what was found there, the smallest case, and the command that shows it again.
         rejected_for: the finding that turns the candidate away, which is not said again; "" where it is accepted.
     """
-    faults: dict[str, tuple[str, list[str]]] = {}
-    for prop, text in told:
-        faults.setdefault(cause(text), (text, []))[1].append(prop)
-    return [
-        f"not required, and not kept: {', '.join(names)}: {'the same fault' if key == cause(rejected_for) else text}"
-        for key, (text, names) in faults.items()
-    ]
+    faults: dict[str, tuple[str, str, str, list[str]]] = {}
+    for prop, text, case, replay in told:
+        faults.setdefault(cause(text), (text, case, replay, []))[-1].append(prop)
+    lines = []
+    for key, (text, case, replay, names) in faults.items():
+        again = key == cause(rejected_for)
+        lines.append(f"not required, and not kept: {', '.join(names)}: {'the same fault' if again else text}")
+        if case and not again:
+            lines += [f"  smallest case: {case}", f"  replay: {replay}"]
+    return lines
 
 
 def not_supported(refused: Iterable[tuple[str, str]]) -> list[str]:

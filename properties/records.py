@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ci.exits import NAMED_PYTHON, STARTED_BY
+from ci.summary import replay_command as command_of_verify
 from kernels.folder import VARIABLE, cache_folder
 
 from .catalogue import CATALOGUE
@@ -24,6 +26,7 @@ from .findings import Finding, Kind
 from .limits import Limits
 from .operators import Metric
 from .options import ROOT, Options
+from .profiles import DEFAULT
 from .subject import Subject
 from .targets import Machine
 
@@ -50,8 +53,8 @@ def subject_record(subject: Subject) -> Record:
     }
 
 
-def property_record(subject: Subject, examination: Examination) -> Record:
-    """What came out of one property."""
+def property_record(subject: Subject, examination: Examination, run: tuple[str, ...] = ()) -> Record:
+    """What came out of one property; ``run`` are the options of a whole run that draws the same cases again."""
     prop = examination.property
     line = None if examination.case is None else f"{prop.name}:{examination.case}"
     return {
@@ -72,33 +75,46 @@ def property_record(subject: Subject, examination: Examination) -> Record:
             kind: {name: count for name in names if (count := examination.drawn[kind, name])}
             for kind, names in CLASSES.items()
         },
-        "findings": [finding_record(finding, subject, line) for finding in examination.findings],
+        "findings": [finding_record(finding, subject, line, run) for finding in examination.findings],
     }
 
 
-def finding_record(finding: Finding, subject: Subject, line: str | None) -> Record:
+def finding_record(finding: Finding, subject: Subject, line: str | None, run: tuple[str, ...] = ()) -> Record:
     """One finding, with the command that shows it again: the case alone, or all that came before it, too."""
-    again = None if finding.kind in (Kind.STATE_LEAK, Kind.NONDETERMINISTIC) else line
+    whole = line is not None and finding.kind in (Kind.STATE_LEAK, Kind.NONDETERMINISTIC)
     return {
         "kind": str(finding.kind),
         "text": finding.text,
         "details": list(finding.details),
         "case": line,
-        "replay": replay_command(subject, again),
+        "replay": replay_command(subject, None, run) if whole else replay_command(subject, line),
     }
 
 
-def replay_command(subject: Subject, line: str | None) -> str:
-    """A command that works in a fresh shell, from any folder."""
-    words = [str(ROOT / "ci" / "verify")]
+def whole_run(options: Options, seed: int) -> tuple[str, ...]:
+    """The options with which all cases of a run are drawn again."""
+    usual = options.profile.name == DEFAULT
+    return (*(() if usual else (f"--profile={options.profile.name}",)), f"--hypothesis-seed={seed}")
+
+
+def replay_command(subject: Subject, line: str | None, run: tuple[str, ...] = ()) -> str:
+    """A command that works in a fresh shell, from any folder: of one case, or of a whole run with these options."""
+    words = []
     if not subject.shipped:
         words.append(f"--candidate={subject.path}")
     words.append(f"--target={subject.target}")
     extra = sorted(subject.required - {"fp32"}) if not subject.shipped else []
     words += [f"--require={','.join(extra)}"] if extra else []
     words += _given(subject)
-    words += [f"--case={line}"] if line else []
-    return shlex.join(words)
+    words += [f"--case={line}"] if line else list(run)
+    return " ".join([command_of_verify(ROOT, _named_python()), *map(shlex.quote, words)])
+
+
+def _named_python() -> str | None:
+    """The Python that it has to name: `ci/verify` tells; without it, that of a venv, since torch is found there."""
+    if STARTED_BY in os.environ:
+        return os.environ.get(NAMED_PYTHON)
+    return sys.executable if sys.prefix != sys.base_prefix else None
 
 
 def _given(subject: Subject) -> list[str]:

@@ -148,7 +148,7 @@ class Session:
             words = [f"{name} ({subject.unsupported[name]})" for name in missing]
             text = f"does not support what it must: {'; '.join(words)}"
             result.outcome, result.findings = "failed", (Finding(Kind.UNSUPPORTED, text),)
-        return records.subject_record(subject), records.property_record(subject, result)
+        return records.subject_record(subject), self._record(subject, result)
 
     def examine(self, seat: Seat, prop: Property) -> tuple[Record, Record]:
         """Examine one property; returns the subject's and the property's record."""
@@ -165,7 +165,7 @@ class Session:
             result = engine.replay(subject, prop, self.options.case[1])
         else:
             result = engine.examine(subject, prop, self.options.profile, self._seed(prop), self._database())
-        return records.subject_record(subject), records.property_record(subject, result)
+        return records.subject_record(subject), self._record(subject, result)
 
     def leave(self, seat: Seat) -> None:
         """End the workers of a seat that is not needed any more."""
@@ -179,6 +179,9 @@ class Session:
             subject.close()
         self._subjects.clear()
         self.nursery.close()
+
+    def _record(self, subject: Subject, result: Examination) -> Record:
+        return records.property_record(subject, result, records.whole_run(self.options, self.seed))
 
     def _seed(self, prop: Property) -> int:
         return zlib.crc32(f"{self.seed} {prop.name}".encode())

@@ -193,7 +193,11 @@ def _remarks(console: Console, facts: Record) -> None:
     if facts["pinned"]:
         console.print(f"  inputs lay in pinned memory of the host: {facts['pinned']}", markup=False, soft_wrap=True)
     properties = facts["properties"]
-    told = [(prop["name"], prop["findings"][0]["text"]) for prop in properties if prop["outcome"] == "reported"]
+    told = [
+        (prop["name"], *(prop["findings"][0][name] or "" for name in ("text", "case", "replay")))
+        for prop in properties
+        if prop["outcome"] == "reported"
+    ]
     against = (prop["findings"][0]["text"] for prop in properties if prop["outcome"] == "failed")
     remarks = wording.not_kept(told, next(against, ""))
     remarks += wording.not_supported(facts["unsupported"].items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ci import report as reader
-from ci.exits import INTERNAL, OK, REJECTED, UNAVAILABLE, USAGE
+from ci import summary as verify_summary
+from ci.exits import INTERNAL, NAMED_PYTHON, OK, REJECTED, STARTED_BY, UNAVAILABLE, USAGE
 
 from .. import contract, invariances, records, summary
 from ..cases import parse
@@ -240,6 +242,8 @@ def test_a_replay_has_what_the_run_was_given_and_the_case_needs(
     make_subject: MakeSubject, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(here))
+    monkeypatch.setenv(STARTED_BY, "1")
+    monkeypatch.delenv(NAMED_PYTHON, raising=False)
     monkeypatch.setenv("KERNELPROOF_CACHE", str(here / "of this shell"))
     subject = make_subject(RIGHT)
     subject.limits = Limits()
@@ -252,11 +256,36 @@ def test_a_replay_has_what_the_run_was_given_and_the_case_needs(
     assert shlex.split(records.replay_command(subject, "odd:shape=1x2")) == [*plain, *given, "--case=odd:shape=1x2"]
 
 
+def test_a_replay_names_the_python_that_verify_names_and_without_it_that_of_a_venv(
+    make_subject: MakeSubject, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = make_subject(RIGHT)
+    monkeypatch.setenv(STARTED_BY, "1")
+    monkeypatch.setenv(NAMED_PYTHON, "/my env/bin/python")
+    written_down = records.replay_command(subject, "odd:shape=1x2")
+    assert written_down.startswith(f"PYTHON='/my env/bin/python' {ROOT}/ci/verify --candidate=")
+    made = written(subject, failing(), chosen=options(here))
+    shown = "\n".join(
+        verify_summary.lines(reader.read(json.dumps(made)), f"PYTHON='/my env/bin/python' {ROOT}/ci/verify")
+    )
+    assert f"replay: {made['candidates'][0]['targets']['cpu']['properties'][0]['findings'][0]['replay']}\n" in shown
+    monkeypatch.delenv(STARTED_BY)
+    monkeypatch.setattr(sys, "prefix", "/venv")
+    assert shlex.split(records.replay_command(subject, None))[0] == f"PYTHON={sys.executable}"
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert shlex.split(records.replay_command(subject, None))[0] == f"{ROOT}/ci/verify"
+
+
 @pytest.mark.parametrize("kind", [Kind.STATE_LEAK, Kind.NONDETERMINISTIC])
-def test_what_one_case_does_not_show_is_replayed_whole(kind: Kind, make_subject: MakeSubject) -> None:
-    finding = records.property_record(make_subject(RIGHT), failing(kind))["findings"][0]
+def test_what_one_case_does_not_show_is_replayed_whole(kind: Kind, make_subject: MakeSubject, here: Path) -> None:
+    run = records.whole_run(options(here, profile="kp-quick"), 5)
+    finding = records.property_record(make_subject(RIGHT), failing(kind), run)["findings"][0]
     assert "--case" not in finding["replay"]
+    assert finding["replay"].endswith(" --profile=kp-quick --hypothesis-seed=5")
     assert finding["case"].startswith("shapes:")
+    assert records.whole_run(options(here), 7) == ("--hypothesis-seed=7",)
+    one = records.property_record(make_subject(RIGHT), failing(), run)["findings"][0]
+    assert "--hypothesis-seed" not in one["replay"], "of one case there is nothing to draw"
 
 
 def test_infinite_metrics_are_written_as_json(make_subject: MakeSubject, here: Path) -> None:
