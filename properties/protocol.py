@@ -159,11 +159,25 @@ class ErrorInfo:
     left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Type, the line of the message that says most, place."""
+        """Type, what of the message says most in one line, place."""
         lines = self.text.strip().splitlines() or ["(no message)"]
         # A failed build's message begins with the command; what is wrong stands where a compiler says "error:".
-        first = next((line.strip() for line in lines if self.building and "error: " in line), lines[0])
+        first = next((line.strip() for line in lines if self.building and "error: " in line), _opening(lines))
         return f"{self.type}: {first}" + (f" ({self.where})" if self.where else "")
+
+
+def _opening(lines: list[str]) -> str:
+    """The first line of a message; where it ends with a colon, with what that announces, past a traceback's frames."""
+    said: list[str] = []
+    quoting = False
+    for line in filter(str.strip, lines):
+        if line.startswith("Traceback ("):
+            quoting = True
+        elif not (quoting and line.startswith(" ")):
+            said.append(line.strip())
+            if not said[-1].endswith(":"):
+                break
+    return " ".join(said) or lines[0]
 
 
 #: What a worker's claims must consist of.

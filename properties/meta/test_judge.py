@@ -118,6 +118,25 @@ def test_a_failed_build_is_told_by_the_compilers_error() -> None:
     assert str(ErrorInfo("RuntimeError", (), text)).startswith("RuntimeError: Error building extension")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "backend='b' raised:\nNotSupported: no fake\n\nSet TORCHDYNAMO_VERBOSE=1",
+            "backend='b' raised: NotSupported: no fake",
+        ),
+        ("a worker raised:\nTraceback (most recent call last):\n  File 'k', line 3\n    f()\nKeyError: 3\nmore", None),
+        ("in load_state_dict:\n\n\tfor Model:\n\tsize mismatch", "in load_state_dict: for Model: size mismatch"),
+        ("nothing follows:", "nothing follows:"),
+        ("Traceback (most recent call last):", "Traceback (most recent call last):"),
+        ("two words: and more\nof it", "two words: and more"),
+    ],
+)
+def test_what_a_message_announces_is_told_with_it(text: str, said: str | None) -> None:
+    said = said or "a worker raised: KeyError: 3"
+    assert str(ErrorInfo("BackendCompilerFailed", (), text)) == f"BackendCompilerFailed: {said}"
+
+
 def test_other_strides_are_a_note_or_a_finding() -> None:
     seen = returned(strides=(1, 3))
     assert judged(seen).notes == {"strides of the output are not those of empty_like"}
