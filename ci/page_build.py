@@ -194,6 +194,8 @@ def _properties(candidate: Candidate, target: Target) -> Fold:
     title = f"Every property of {candidate.name} on {target.name}"
     table = Table(title, ("property", "outcome", "examples", "found"), rows, frozenset({2}))
     blocks: list[Block] = [table]
+    if target.instead:
+        blocks.append(Text(f"{wording.judged_instead(target.instead)}."))
     if target.unsupported:
         blocks += [Text("Not supported:"), Items(tuple(f"{what}: {why}" for what, why in target.unsupported))]
     return Fold(title, tuple(blocks))

@@ -54,7 +54,10 @@ class Property:
 
 @dataclass(frozen=True)
 class Target:
-    """How a candidate fared on one target; `judged` is false where it did not run there, and `reason` says why."""
+    """How a candidate fared on one target; `judged` is false where it did not run there, and `reason` says why.
+
+    `instead` is the class that was judged where the file does not define the one that is asked for.
+    """
 
     name: str
     judged: bool
@@ -62,6 +65,7 @@ class Target:
     reason: str
     unsupported: tuple[tuple[str, str], ...]
     properties: tuple[Property, ...]
+    instead: str = ""
 
     @property
     def examined(self) -> bool:
@@ -225,6 +229,7 @@ def _target(name: str, node: Node) -> Target:
         properties=tuple(_property(child) for child in node.children("properties"))
         if "properties" in node.value
         else (),
+        instead=node.optional_text("instead") or "",
     )
 
 

@@ -50,6 +50,7 @@ def _candidate_lines(candidate: Candidate, command: str, partial: bool) -> list[
             found.append(f"    {failed[0].kind}: {failed[0].text}")
             if failed[0].case:
                 found.append(f"    replay: {_again(command, failed[0])}")
+        found += [f"    {wording.judged_instead(target.instead)}"] if target.instead else []
         told = [
             (each.name, each.findings[0].text, each.findings[0].case, _again(command, each.findings[0]))
             for each in target.properties

@@ -66,6 +66,11 @@ def not_kept(told: Iterable[tuple[str, str, str, str]], rejected_for: str) -> li
     return lines
 
 
+def judged_instead(name: str) -> str:
+    """The line on a file without the class that is asked for."""
+    return f"judged is its class {name}: it defines no ModelNew"
+
+
 def not_supported(refused: Iterable[tuple[str, str]]) -> list[str]:
     """Lines on what a candidate refuses: pairs of a feature and its words, a line for each of those."""
     answers: dict[str, list[str]] = {}

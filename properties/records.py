@@ -39,7 +39,8 @@ _VERDICTS = {Kind.DOES_NOT_BUILD: "does-not-build", Kind.TIMEOUT: "timeout", Kin
 
 
 def subject_record(subject: Subject) -> Record:
-    """Who was judged, and what it supports."""
+    """Who was judged, and what it supports; ``instead`` is a class that was taken for the one asked for."""
+    taken = subject.runner.taken
     return {
         "path": str(subject.path),
         "name": subject.path.stem,
@@ -49,6 +50,7 @@ def subject_record(subject: Subject) -> Record:
         "supported": sorted(subject.supported),
         "unsupported": dict(subject.unsupported),
         "pinned": subject.runner.memory.unshared,
+        "instead": "" if taken == subject.runner.model else taken,
         "broken": None if subject.broken is None else finding_record(subject.broken, subject, None),
     }
 
@@ -155,10 +157,10 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         )
         target = entry["targets"].setdefault(
             subject["target"],
-            {"supported": [], "unsupported": {}, "pinned": "", "properties": []},
+            {"supported": [], "unsupported": {}, "pinned": "", "instead": "", "properties": []},
         )
         if subject["supported"] or subject["broken"]:
-            target |= {key: subject[key] for key in ("supported", "unsupported", "pinned")}
+            target |= {key: subject[key] for key in ("supported", "unsupported", "pinned", "instead")}
         target["properties"].append(prop)
     for entry in candidates.values():
         for target in entry["targets"].values():

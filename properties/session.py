@@ -138,8 +138,6 @@ class Session:
         gone = subject.runner.gone
         broken = Finding(Kind.NOT_RUN, gone) if gone else self._probe(subject)
         result = Examination(CONTACT, examples=1)
-        if subject.runner.taken not in ("", subject.runner.model):
-            result.notes[f"judged is its class {subject.runner.taken}: it defines no {subject.runner.model}"] = 1
         if broken is not None:
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:

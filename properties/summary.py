@@ -192,6 +192,8 @@ def _remarks(console: Console, facts: Record) -> None:
     """What is not supported, where inputs lay, and what was noticed and rejects nobody."""
     if facts["pinned"]:
         console.print(f"  inputs lay in pinned memory of the host: {facts['pinned']}", markup=False, soft_wrap=True)
+    if facts["instead"]:
+        console.print(f"  {wording.judged_instead(facts['instead'])}", markup=False, soft_wrap=True)
     properties = facts["properties"]
     told = [
         (prop["name"], *(prop["findings"][0][name] or "" for name in ("text", "case", "replay")))

@@ -53,7 +53,7 @@ def report(*names: str, reason: str | None = None, verdict: str = "rejected") ->
     """A report: of each candidate one property failed with a note, one was told, and two were not examined."""
     told = prop("threads", finding(f"{FACTOR} (seen at 5x300)"), outcome="reported")
     out = [prop(name, outcome="not-examined", reason="cuda only") for name in ("huge", "graph")]
-    facts = {"pinned": "", "unsupported": {"fp16": "TypeError", "fp64": "TypeError"}, "reason": reason}
+    facts = {"pinned": "", "instead": "", "unsupported": {"fp16": "TypeError", "fp64": "TypeError"}, "reason": reason}
     seen = [prop("shapes", finding(), rounded=2), told] if reason is None else []
     targets = {"cpu": facts | {"verdict": verdict, "properties": [*seen, *out]}}
     return {
