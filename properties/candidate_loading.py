@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 
 _ROOT = Path(__file__).resolve().parent.parent
+#: What is expected of a file that has nothing which could be meant.
+_FORMAT = "a candidate is a file with a class {}(torch.nn.Module) whose forward(self, x) returns the result"
 #: Whether this process is there for candidates alone; one that is somebody else's keeps its folder and its arguments.
 _alone = False
 
@@ -109,11 +111,15 @@ def find_model(module: ModuleType, name: str = "ModelNew") -> Callable[..., obje
     if model is not None:
         text = f"its {name} is an instance of {type(model).__name__}, expected the class, or a function that makes one"
         raise CandidateError("missing", text)
-    classes = sorted(
-        each for each, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__
-    )
+    classes = {
+        each: value
+        for each, value in sorted(vars(module).items())
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }
     found = f"it defines {', '.join(classes)}" if classes else "it defines no class"
-    raise CandidateError("missing", f"defines no class {name} ({found}); rename the module under test to {name}")
+    like_it = any(callable(getattr(value, "forward", None)) for value in classes.values())
+    remedy = f"rename the module under test to {name}" if like_it else _FORMAT.format(name)
+    raise CandidateError("missing", f"defines no class {name} ({found}); {remedy}")
 
 
 def make_model(module: ModuleType, name: str, init: Sequence[object]) -> Callable[..., object]:

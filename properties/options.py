@@ -112,7 +112,10 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run, read and checked; fields as in `OPTIONS`, and files that were left out (`helpers`)."""
+    """The options of a run, read and checked; fields as in `OPTIONS`.
+
+    Beside them `helpers`, files that were left out, and `found`, candidates that a folder holds and nobody has named.
+    """
 
     candidates: tuple[Path, ...]
     shipped_only: bool
@@ -128,6 +131,7 @@ class Options:
     peers: tuple[str, ...]
     pinned: bool
     helpers: tuple[Path, ...] = ()
+    found: frozenset[Path] = frozenset()
 
 
 def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path, shipped: Path) -> Options:
@@ -178,6 +182,7 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
         ),
         pinned=_choice("--gpu-memory", one("gpu_memory"), ("auto", "pinned")) == "pinned",
         helpers=tuple(dict.fromkeys(helpers)),
+        found=frozenset(candidates).difference(*(_candidates(each) for each in named if not each.is_dir())),
     )
 
 

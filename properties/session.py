@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
@@ -43,6 +43,10 @@ _PLACE = re.compile(r"\((?P<file>[^()]+), line (?P<line>\d+)\)")
 _FOLDERS = re.compile(r"(?:(?<!\w)|(?<=-[IL]))\.{0,2}/(?:[^\s/'\"]+/)*")
 #: A candidate that is judged before may write where it likes, and this one's verdict would be that of another program.
 _CHANGED = "its file is not what it was when the run began: judge it by itself, as it was"
+#: How a folder is judged without one of its files: one that others import is left out anyway.
+_LEAVE_OUT = (
+    "to judge its folder without it, put it into a folder below, or name the others one by one: --candidate=FILE"
+)
 #: How a finding begins that is the death of a process while it loads: its details are all that was written there.
 _DIED_LOADING = "the process that loads it ended: "
 
@@ -139,6 +143,8 @@ class Session:
         broken = Finding(Kind.NOT_RUN, gone) if gone else self._probe(subject)
         result = Examination(CONTACT, examples=1)
         if broken is not None:
+            if seat.path in self.options.found and not source_text.may_hold_model(seat.path):
+                broken = replace(broken, text=f"{broken.text}; {_LEAVE_OUT}")
             result.outcome, result.findings = "failed", (broken,)
             if broken.kind is Kind.NOT_RUN:
                 result.outcome, result.reason = "not-examined", broken.text

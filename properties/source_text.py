@@ -33,7 +33,7 @@ def helpers(files: Sequence[Path]) -> list[Path]:
     return [
         path
         for path in files
-        if any(path.stem in names for each, names in imported.items() if each != path) and not _may_hold_model(path)
+        if any(path.stem in names for each, names in imported.items() if each != path) and not may_hold_model(path)
     ]
 
 
@@ -60,7 +60,7 @@ def _beside(node: ast.AST, folder: str) -> Iterator[str]:
             yield from (behind for before, behind in itertools.pairwise(parts) if before == folder)
 
 
-def _may_hold_model(path: Path) -> bool:
+def may_hold_model(path: Path) -> bool:
     """Whether a file binds the name of a model at its top level, or takes over names that it does not tell."""
     tree = parsed(path)
     if tree is None or any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):

@@ -416,6 +416,22 @@ def test_a_file_that_another_candidate_has_changed_is_not_judged(here: Path, ses
     run.leave(seat)
 
 
+def test_what_is_no_candidate_is_told_the_format_and_in_a_folder_how_to_leave_it_out(
+    here: Path, session: Callable[..., Session]
+) -> None:
+    (here / "one.py").write_text("class Settings: pass\ndef f(x): return x\n", encoding="utf-8")
+    (here / "two.py").unlink()
+    for named, says in (("one.py", False), (".", True)):
+        run = session(candidate=[named])
+        (seat,), _ = seats(run.options, MACHINE)
+        text = run.contact(seat)[1]["findings"][0]["text"]
+        assert "a class ModelNew(torch.nn.Module) whose forward(self, x) returns the result" in text
+        assert "rename" not in text
+        assert ("put it into a folder below" in text) is says
+        run.close()
+    assert not options(here, candidate=[".", "one.py"]).found, "who names it means it"
+
+
 def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
     body = "    def forward(self, x):\n        if x.dtype != torch.float32: raise TypeError('no')\n        return x\n"
     (here / "one.py").write_text(f"import torch\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")
