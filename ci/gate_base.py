@@ -6,7 +6,9 @@ Whatever is wrong is a `NoBaseError` with one line: a gate without a base is not
 """
 
 import contextlib
+import difflib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -104,12 +106,14 @@ class Repository:
         Raises:
             NoBaseError: There is no such commit in this clone.
         """
-        how = "fetch it (git fetch --unshallow, or fetch-depth: 0 in a workflow), or name another: --base=REF"
+        shallow = self._shallow()
+        fetch = "git fetch --unshallow, or fetch-depth: 0 in a workflow" if shallow else "git fetch --all --tags"
+        how = f"fetch it ({fetch}), or name another: --base=REF"
         if named is not None:
             found = self.commit(named)
             if found is None:
-                shallow = " (it is shallow)" if self._shallow() else ""
-                raise NoBaseError(f"--base={named}: this clone{shallow} has no such commit; {how}")
+                clone = f"this clone{' (it is shallow)' if shallow else ''}"
+                raise NoBaseError(f"--base={named}: {clone} has no such commit{self._alike(named)}; {how}")
             return f"{named} ({found[:10]})", found
         head = self.commit("HEAD")
         if head is None:
@@ -164,6 +168,21 @@ class Repository:
             shutil.rmtree(folder, ignore_errors=True)
             with contextlib.suppress(NoBaseError):
                 self.git("worktree", "prune")
+
+    def _alike(self, name: str) -> str:
+        """The branches and tags whose names are most like this one, in words; without such, the main branches.
+
+        Of a commit's own digits there is nothing to say.
+        """
+        if re.fullmatch("[0-9a-f]{7,40}", name):
+            return ""
+        listed = self.git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+        refs = listed.splitlines()
+        near = difflib.get_close_matches(name, refs, 3)
+        there = [branch for branch in MAIN_BRANCHES if branch in refs]
+        if near:
+            return f" (did you mean {' or '.join(near)}?)"
+        return f" (there is {', '.join(there)})" if there else ""
 
     def _shallow(self) -> bool:
         try:

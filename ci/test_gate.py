@@ -64,6 +64,7 @@ def test_the_suite_is_told_what_to_compare_and_names_come_back_with_the_record(
     assert (found.candidate.label, found.candidate.commit) == (MADE.label, MADE.commit)
     assert (found.base.label, found.base.commit) == (BASE.label, BASE.commit)
     words = (tmp_path / "words").read_text(encoding="utf-8").splitlines()
+    assert {f"--candidate-label={MADE.label}", f"--base-label={BASE.label}"} <= set(words)
     assert {"gate", "--against=/a base/kernel.py", "--target=cuda", f"--candidate={SHIPPED}", "-q"} <= set(words)
 
 

@@ -104,7 +104,17 @@ def test_a_shallow_clone_without_the_commit_says_how_to_get_it(repository: Path,
 
 def test_an_unknown_name_is_said_in_words_and_taken_for_no_option(repository: Path) -> None:
     for name in ("nowhere", "--upload-pack=x", "HEAD~99"):
-        with pytest.raises(NoBaseError, match=f"--base={name}: this clone has no such commit"):
+        with pytest.raises(
+            NoBaseError, match=rf"--base={name}: this clone has no such commit \(there is main\); fetch"
+        ):
+            of(repository).base(name)
+
+
+def test_of_a_mistyped_name_the_nearest_are_told(repository: Path) -> None:
+    git(repository, "tag", "v1.2")
+    git(repository, "branch", "feature/tiles")
+    for name, near in (("mian", "main"), ("v1.3", "v1.2"), ("feature/tils", "feature/tiles")):
+        with pytest.raises(NoBaseError, match=rf"did you mean {near}\?\); fetch it \(git fetch --all --tags\)"):
             of(repository).base(name)
 
 

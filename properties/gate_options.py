@@ -19,6 +19,8 @@ OPTIONS = (
     ("--minimum-effect", "X", f"the least effect that counts, such as 3%% or 0.03 (default: {MINIMUM:g})"),
     ("--gate-cases", "FILE", f"measure the cases of this list (default: the benchmarks, which must be in {COMMITTED})"),
     ("--gate-json", "FILE", "write the record of the gate there"),
+    ("--candidate-label", "TEXT", "what table and record call the candidate (default: its file's name)"),
+    ("--base-label", "TEXT", "what they call its base"),
 )
 
 
@@ -31,6 +33,8 @@ class GateOptions:
     minimum: float = MINIMUM
     cases: Path = COMMITTED
     record: Path | None = None
+    candidate_label: str = ""
+    base_label: str = ""
 
 
 def read(given: Callable[[str], object], start: Path) -> GateOptions:
@@ -43,9 +47,8 @@ def read(given: Callable[[str], object], start: Path) -> GateOptions:
     Raises:
         UsageError: one of them cannot be meant.
     """
-    texts = {
-        name: str(given(name) or "") for name in ("against", "stored", "minimum_effect", "gate_cases", "gate_json")
-    }
+    texts = {flag.removeprefix("--").replace("-", "_"): "" for flag, _, _ in OPTIONS}
+    texts = {name: str(given(name) or "") for name in texts}
     if texts["against"] and texts["stored"]:
         raise UsageError("--against and --stored: a gate has one base")
     against = (start / Path(texts["against"]).expanduser()).resolve() if texts["against"] else None
@@ -57,6 +60,8 @@ def read(given: Callable[[str], object], start: Path) -> GateOptions:
         fraction(texts["minimum_effect"]) if texts["minimum_effect"] else MINIMUM,
         (start / Path(texts["gate_cases"]).expanduser()).resolve() if texts["gate_cases"] else COMMITTED,
         start / Path(texts["gate_json"]).expanduser() if texts["gate_json"] else None,
+        texts["candidate_label"],
+        texts["base_label"],
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,11 +191,21 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     made = config.stash.get(_GATE, None)
     if made is not None:
         terminalreporter.section("kernelproof: the gate")
-        terminalreporter.write(gate_report.table(made.record(), terminalreporter._tw.fullwidth))
+        terminalreporter.write(gate_report.table(_record(made), terminalreporter._tw.fullwidth))
+
+
+def _record(made: gate.Gate) -> gate_record.Record:
+    """The record, in which both are called what the options say: files of two commits have one name."""
+    found, options = made.record(), made.options
+    return replace(
+        found,
+        candidate=replace(found.candidate, label=options.candidate_label or found.candidate.label),
+        base=replace(found.base, label=options.base_label or found.base.label),
+    )
 
 
 def _write(made: gate.Gate) -> gate_record.Record:
-    found, path = made.record(), made.options.record
+    found, path = _record(made), made.options.record
     if path is not None:
         try:
             path.write_text(gate_record.to_json(found), encoding="utf-8")
