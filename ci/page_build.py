@@ -21,7 +21,7 @@ TONES = {
     "not-judged": "none",
     "not-examined": "none",
     "skipped": "none",
-    "reported": "warn",
+    "told": "warn",
     "failed": "bad",
     **dict.fromkeys(AGAINST, "bad"),
 }
@@ -190,7 +190,10 @@ def _where_to_replay(shown: Iterable[Sequence[str]]) -> str:
 
 
 def _properties(candidate: Candidate, target: Target) -> Fold:
-    rows = tuple((each.name, verdict(each.outcome), str(each.examples), _found(each)) for each in target.properties)
+    rows = tuple(
+        (each.name, verdict(wording.outcome(each.outcome)), str(each.examples), _found(each))
+        for each in target.properties
+    )
     title = f"Every property of {candidate.name} on {target.name}"
     table = Table(title, ("property", "outcome", "examples", "found"), rows, frozenset({2}))
     blocks: list[Block] = [table]

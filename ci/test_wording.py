@@ -43,6 +43,10 @@ def test_a_fault_that_is_only_told_is_told_once_and_not_again_where_it_rejects()
     assert len(again) == 2
 
 
+def test_what_is_only_told_is_called_so_wherever_it_is_shown() -> None:
+    assert [wording.outcome(word) for word in ("reported", "passed", "failed")] == ["told", "passed", "failed"]
+
+
 def test_what_is_refused_in_the_same_words_is_one_line() -> None:
     refused = {"fp16": "TypeError: no", "strided": "ValueError: no", "fp64": "TypeError: no"}
     assert wording.not_supported(refused.items()) == [

@@ -11,6 +11,11 @@ _SEEN = " (seen at "
 _LISTED = 12
 
 
+def outcome(word: str) -> str:
+    """What a person reads for an outcome of a property: the report's ``reported`` is what is told."""
+    return "told" if word == "reported" else word
+
+
 def place(prop: str, candidate: str, target: str) -> str:
     """A property of a candidate on a target, as the report names what was not run."""
     return f"{prop} of {candidate} on {target}"

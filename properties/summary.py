@@ -133,7 +133,7 @@ def _table(entry: Record, target: str, facts: Record) -> Table:
         place = (mean or scaling or {}).get("case", "")
         table.add_row(
             prop["name"],
-            prop["outcome"],
+            wording.outcome(prop["outcome"]),
             str(prop["examples"]) + (f" (-{prop['unsupported']})" if prop["unsupported"] else ""),
             f"{prop['seconds']:.1f}",
             _number(scaling),
