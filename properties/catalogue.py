@@ -53,6 +53,7 @@ CATALOGUE: dict[str, Property] = {
         frameworks.COMPILE,
         frameworks.SETTING,
         lifecycle.INSTANCES,
+        lifecycle.END,
         interface.ERRORS,
     )
 }

@@ -1,4 +1,4 @@
-"""What becomes of a model beside being called: it is made more than once, copied, loaded and turned into a type.
+"""What becomes of a model beside being called: it is made more than once, copied, turned into a type; its program ends.
 
 A network has its layers many times over, a server a model for each of its workers, and an average of weights, or a
 search, copies. What a model keeps outside itself (a workspace of its class, a name that it registers, a handle in C) is
@@ -19,11 +19,15 @@ from .manner import Manner
 from .observation import Outcome
 from .process import WorkerDiedError
 from .protocol import ErrorInfo
-from .trial import Trial
+from .trial import NotRunError, Trial
 
 #: What a program need not have been made for, as long as whoever asks for it sees an error: one that holds its compiled
 #: module, as many do, cannot be copied.
 _MAY_BE_REFUSED = protocol.INSTANCES[1:]
+#: The exit code of a program that ends: of one that is 0 nobody sees that it was changed to that.
+_STATUS, _ENDED = 42, "exit status 42"
+#: Seconds within which a program ends, on a busy machine, too: torch's takes less than one, compilers' helpers some.
+_END_SECONDS = 15.0
 #: Where the error may come as late as the call, or in the shape of a result of another type: all of a program that was
 #: made for one type.
 _OF_A_TYPE = protocol.INSTANCES[3]
@@ -79,6 +83,34 @@ def _called(trial: Trial, given: Input, instance: str) -> None:
     trial.verdict(given, seen, instance)
 
 
+def ending(trial: Trial, case: Case) -> None:
+    """Plain calls in a fresh process, which is then to end as a program does that has come to its last line.
+
+    Where the reference does not end there as it should, nothing is said.
+    """
+    runner = trial.subject.runner
+    if not runner.isolated:
+        raise NotRunError("it needs a process of its own")
+    trial.subject.renew()
+    given = trial.build(case)
+    trial.check(given)
+    death = runner.end(_STATUS, _END_SECONDS)
+    if death.cause == _ENDED:
+        return
+    operator = trial.subject.operator
+    reference = replace(
+        runner, candidate=operator.reference, init=operator.init, model="Model", borrows=True, deaths=0, _worker=None
+    )
+    try:
+        seen = reference.observe(given)
+        if seen.outcome is not Outcome.RETURNED or reference.end(_STATUS, _END_SECONDS).cause != _ENDED:
+            raise NotRunError("on this system the reference does not end as it should, either")
+    finally:
+        reference.renew()
+    text = f"a program that has called it does not end by itself, with its own exit code ({_STATUS}): {death.cause}"
+    trial.report(Finding(Kind.STATE_LEAK, text, death.log))
+
+
 # No drawn cases: what an instance keeps is made at its first call, of whatever size. Of ones in half precision a long
 # row's sum is above the largest number.
 INSTANCES = Property(
@@ -91,4 +123,14 @@ INSTANCES = Property(
         parse("shape=1x70001,dtype=float16,values=ones,seed=31"),
         parse("shape=3x257,dtype=float64,seed=31"),
     ),
+)
+
+# On a GPU a context ends with the process, which is the driver's doing.
+END = Property(
+    "end",
+    "A program that has called it ends by itself, with its own exit code.",
+    None,
+    ending,
+    pinned=(parse("shape=300x129,seed=32"),),
+    targets=("cpu",),
 )

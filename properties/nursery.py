@@ -78,7 +78,7 @@ def _fork(control: socket.socket, request: dict[str, dict[str, str]], fds: list[
     pid = os.fork()
     if pid:
         return pid
-    status = 1
+    status, exits = 1, None
     try:
         control.close()
         os.setsid()
@@ -89,13 +89,15 @@ def _fork(control: socket.socket, request: dict[str, dict[str, str]], fds: list[
         os.environ.update(request["environment"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         step_aside()
-        worker.serve(requests, replies, slots)
+        exits = worker.serve(requests, replies, slots)
         status = 0
     except BaseException:  # noqa: BLE001 - whatever it is, the log is where the judging process reads it
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
-        os._exit(status)
+        if exits is None:
+            sys.stderr.flush()
+            os._exit(status)
+    raise SystemExit(exits)  # through the frames of `serve`, to where the interpreter ends as that of any program does
 
 
 def _wait(pid: int, seconds: float) -> int | None:

@@ -260,6 +260,22 @@ class Runner:
         """
         self.ask({"op": "let go"}, self.limits.call)
 
+    def end(self, status: int, seconds: float) -> Death:
+        """Have the worker end as a program does that has come to its end; how it did, or that it does not.
+
+        Args:
+            status: the exit code that it is to have.
+            seconds: that it may take.
+        """
+        assert isinstance(self._worker, WorkerProcess), "one of its own, that has the candidate loaded"
+        try:
+            self._worker.ask({"op": "end", "status": status}, seconds, "the end")
+        except WorkerDiedError as dead:
+            return replace(dead.death, cause=f"it goes on for {seconds:g} s") if dead.timed_out else dead.death
+        finally:
+            self.renew()
+        return Death("it answers instead", "the end")
+
     def forget(self) -> None:
         """Let go of all kept results."""
         if self._worker is not None:

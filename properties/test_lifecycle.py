@@ -4,3 +4,4 @@ from . import lifecycle
 from .testing import holds
 
 test_every_instance_is_as_good_as_the_first = holds(lifecycle.INSTANCES)
+test_a_program_ends_by_itself = holds(lifecycle.END)

@@ -383,14 +383,20 @@ def _die_first() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> None:
-    """Answer requests until the other side closes its pipe."""
+def serve(request_fd: int, reply_fd: int, slot_fds: list[int]) -> int | None:
+    """Answer requests until the other side closes its pipe: None then.
+
+    Asked to end as a program of its caller's does, it answers no more: the exit code that this one is to have.
+    """
     _die_first()
     session = Session(slot_fds)
     write = os.write
     with os.fdopen(request_fd, encoding="utf-8") as requests:
         for line in requests:
             request = loads(line)
+            if request["op"] == "end":
+                return int(request["status"])
             reply = (dumps({**session.handle(request), "number": request["number"]}) + "\n").encode()
             while reply:
                 reply = reply[write(reply_fd, reply) :]
+    return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from .. import lifecycle, protocol, worker_models
+from .. import contract, engine, lifecycle, protocol, worker_models
 from ..cases import parse
 from ..examination import run_case
 from ..findings import Kind
+from ..observation import Death
 from ..protocol import INSTANCES
+from ..runner import Runner
 from ..trial import Trial
 from .conftest import RIGHT, MakeSubject
 
@@ -127,3 +129,66 @@ def test_a_type_that_it_was_not_made_for_may_be_refused_at_the_call(make_subject
         trial = tried(make_subject, body, made)
         assert not trial.findings
         assert [note for note in trial.notes if note.startswith(refused)], trial.notes
+
+
+# ---- The end --------------------------------------------------------------------------------------------------------
+
+THREADS = "import threading, time\n"
+
+
+def ended(make: MakeSubject, head: str) -> Trial:
+    """What comes of a program's end; the next call has a process again."""
+    subject = make(RIGHT, head=head)
+    assert subject.probe() is None, subject.broken
+    trial = run_case(subject, lifecycle.END, parse("shape=3x33,seed=1"))
+    assert not run_case(subject, contract.SHAPES, parse("shape=3x33,seed=1")).findings
+    return trial
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "",
+        "import atexit\natexit.register(print, 'good bye')",
+        f"{THREADS}threading.Thread(target=time.sleep, args=(0.2,)).start()",
+        f"{THREADS}threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
+        "import sys\nsys.stdout = sys.stderr = None",
+        "import sys\nsys.exit = None",
+    ],
+    ids=["plain", "handler", "short thread", "daemon", "no output", "no exit"],
+)
+def test_what_ends_with_its_program_is_not_accused(head: str, make_subject: MakeSubject) -> None:
+    assert not ended(make_subject, head).findings
+
+
+@pytest.mark.parametrize(
+    ("head", "cause"),
+    [
+        (f"{THREADS}threading.Thread(target=time.sleep, args=(600,)).start()", "it goes on for 1 s"),
+        ("import atexit, time\natexit.register(time.sleep, 600)", "it goes on for 1 s"),
+        ("import atexit, os\natexit.register(os._exit, 0)", "exit status 0"),
+        ("import atexit, os\natexit.register(os.abort)", "SIGABRT"),
+    ],
+    ids=["thread", "handler", "another code", "signal"],
+)
+def test_what_keeps_a_program_from_its_end_is_found(
+    head: str, cause: str, make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cause.startswith("it goes on"):
+        times = iter((1.0, 15.0))  # the reference, which is asked afterwards, is to have its time
+        before = Runner.end
+        monkeypatch.setattr(Runner, "end", lambda self, status, _: before(self, status, next(times)))
+    (found,) = ended(make_subject, head).findings
+    assert found.kind is Kind.STATE_LEAK
+    assert found.text.endswith(f"with its own exit code (42): {cause}")
+
+
+def test_nothing_is_said_where_the_reference_does_not_end_either(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Runner, "end", lambda *_: Death("SIGSEGV", "the end"))
+    subject = make_subject(RIGHT)
+    assert subject.probe() is None
+    seen = engine.replay(subject, lifecycle.END, parse("shape=3x33,seed=1"))
+    assert not seen.findings
+    assert list(seen.not_run.values()) == ["on this system the reference does not end as it should, either"]
