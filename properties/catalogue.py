@@ -39,6 +39,7 @@ CATALOGUE: dict[str, Property] = {
         invariances.TOTAL,
         histories.HISTORY,
         histories.SEQUENCE,
+        histories.EARLIER_INPUT,
         histories.REPEATED,
         footprint.READ_ONLY,
         footprint.LEAK,

@@ -51,6 +51,18 @@ def history(trial: Trial, case: Case) -> None:
     trial.check(first)
 
 
+def earlier_input(trial: Trial, case: Case) -> None:
+    """An input that its caller keeps, at an address of its own, is looked at again when others have been called on."""
+    first, second = trial.build(case), trial.build(replace(case, seed=case.seed + 1))
+    trial.verdict(first, trial.observe(first, manner=Manner(aside=True)))
+    for _ in range(_REPEATS):
+        trial.check(second)
+        damage = trial.subject.runner.aside(first)
+        if damage is not None:
+            text = "writes to the input of an earlier call, which its caller still has"
+            trial.report(Finding(Kind.INPUT_MODIFIED, f"{text}: {damage.inside} elements changed"))
+
+
 def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
     """The input with two elements of a row in the middle exchanged; with one of them four times, or a little, larger.
 
@@ -222,6 +234,16 @@ HISTORY = Property(
     ),
 )
 
+
+EARLIER_INPUT = Property(
+    "earlier-input",
+    "An input is left alone by later calls, too.",
+    None,
+    earlier_input,
+    # Of the same size and type as those behind it, which is when it may be taken for what a call needs.
+    pinned=(parse("shape=5x301,seed=33"), parse("shape=64x1024,seed=33"), parse("shape=4x257,dtype=float16,seed=33")),
+    targets=("cpu",),
+)
 
 #: Turns that spell up to ten steps, the usual ones twice as often as the others.
 _SPELLED = st.lists(st.sampled_from((*Step, *list(Step)[1:7])), max_size=10).map(

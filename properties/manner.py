@@ -29,6 +29,7 @@ class Manner:
         stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
         setting: one of `protocol.SETTINGS`: what the caller has set around the call; "" for nothing.
         instance: one of `protocol.INSTANCES` that was made (`Runner.make`), which is called; "" for the first one.
+        aside: whether the input lies at another address than all others do, and stays there, for `Runner.aside`.
         sealed: on a CPU, whether the input's memory can only be read during the call: a write ends the process.
     """
 
@@ -42,6 +43,7 @@ class Manner:
     stand_in: str = ""
     setting: str = ""
     instance: str = ""
+    aside: bool = False
     sealed: bool = False
 
 

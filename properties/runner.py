@@ -25,7 +25,7 @@ from .inputs import Input
 from .limits import Limits
 from .manner import PLAIN, Manner, kinds
 from .memory import OutOfMemoryError, available_bytes
-from .observation import Death, Observation, Outcome
+from .observation import Damage, Death, Observation, Outcome
 from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
 from .protocol import ErrorInfo, Message, Place, View
 from .replies import LoadFailure
@@ -80,6 +80,7 @@ class Runner:
     _deaths_in_a_row: int = 0
     _answered: frozenset[str] = frozenset()
     _hung: bool = False
+    _put_aside: Place | None = None
     _worker: WorkerProcess | WorkerInside | None = None
 
     def __post_init__(self) -> None:
@@ -168,7 +169,8 @@ class Runner:
             return Observation(outcome, death=failure.death or Death(failure.text, "load", failure.details))
         with self.watched():
             now = given if manner.before is None else manner.before
-            place = self.memory.put(slots.INPUT, now.storage, slack)
+            place = self.memory.put(slots.ASIDE if manner.aside else slots.INPUT, now.storage, slack)
+            self._put_aside = place if manner.aside else self._put_aside
             inflow = None if manner.inflow is None else self._aside(manner.inflow)
             request = {
                 "op": "call",
@@ -203,6 +205,12 @@ class Runner:
                 return replace(seen, damage=damage)
             same = torch.equal(self.memory.found(Place(**inflow)), manner.inflow.view(torch.uint8))
             return replace(seen, damage=damage, inflow_written=not same)
+
+    def aside(self, given: Input) -> Damage | None:
+        """What has become of an input that was put aside (`Manner.aside`); nothing else may have been there since."""
+        assert self._put_aside is not None, "a call on it comes first"
+        with self.watched():
+            return self.memory.damage(given, self._put_aside)
 
     def collect(self, kept: str, given: Input) -> Observation:
         """The values, now, of a result that the worker kept from an earlier call on ``given``."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .. import engine, histories
 from ..cases import parse
 from ..examination import Examination
 from ..findings import Kind
 from ..histories import Step, steps
 from ..profiles import Profile
-from .conftest import MakeSubject
+from .conftest import RIGHT, MakeSubject
 
 QUICK = Profile("test", examples=10, long_examples=3, longest=1 << 17, shrink_seconds=4, deaths=12)
 
@@ -64,3 +66,21 @@ def test_a_cache_that_another_type_spoils_is_found(make_subject: MakeSubject) ->
         return x / x.abs().mean(1, keepdim=True)
     """
     assert examined(make_subject, body, head="SCRATCH = {}").outcome == "failed"
+
+
+KEEPS = "last, self.last = self.__dict__.get('last'), x\n"
+OTHER = "last is not None and last.shape == x.shape and last.data_ptr() != x.data_ptr()"
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [("last.zero_()", Kind.INPUT_MODIFIED), ("last.sum()", None), ("x = last", Kind.WRONG_VALUE)],
+    ids=["written", "read", "taken for the present one"],
+)
+def test_what_becomes_of_an_earlier_input_is_seen(then: str, kind: Kind | None, make_subject: MakeSubject) -> None:
+    subject = make_subject(f"{KEEPS}if {OTHER}: {then}\n{RIGHT}")
+    assert subject.probe() is None
+    findings = engine.replay(subject, histories.EARLIER_INPUT, parse("shape=3x33,seed=1")).findings
+    assert [each.kind for each in findings] == ([] if kind is None else [kind])
+    if kind is Kind.INPUT_MODIFIED:
+        assert findings[0].text.startswith("writes to the input of an earlier call, which its caller still has: 99")
