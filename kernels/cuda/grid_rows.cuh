@@ -98,7 +98,7 @@ template <typename T> __device__ inline void scale_rest(Slice<T> const& slice, i
 }
 
 // kRest: a slice may be longer than shared memory and registers together. Then the registers serve its rest. Its teams
-// take no turns, as what they read again makes most of them slower then (0.68 of a copy, not 0.72, for bf16 on an H200).
+// take no turns: with what they read again, most would be slower (0.68 of a copy, not 0.72, for bf16 on an H200).
 template <typename T, bool kRest>
 __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs const args) {
   using Sum = SumOf<T>;
@@ -114,8 +114,9 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
   }
 
   auto const slice_at = [&](unsigned row) { return slice_of<T>(args.rows, row, place.rank, args.slice); };
-  // The first block of a team has the row's edges, one to a thread.
-  auto const has_edge = [&](RowView<T> const& row) { return place.rank == 0 && thread < row.edges(); };
+  // The last block of a team has the row's edges, one to a thread: its slice is the shortest, and the first block hands
+  // out rows.
+  auto const has_edge = [&](RowView<T> const& row) { return place.rank == args.team - 1 && thread < row.edges(); };
   auto const load_edge = [&](RowView<T> const& row) {
     return has_edge(row) ? Numeric<T>::widen(row.in[row.edge(thread, args.rows.columns)]) : Sum(0);
   };
@@ -162,6 +163,7 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
     Slice<T> const next = slice_at(row);
     Places theirs = held_places(next, args.held);
     if (!more) theirs.end = theirs.begin;
+    if constexpr (!kRest) edge = load_edge(next.row);  // early, or all wait for it; beside a rest it would spill
     if (now.row.same_phase()) {
       // A few vectors at a time: read, store, and ask for the next row's at the same places.
       constexpr int kAtOnce = kRest ? 2 : sizeof(T) == 8 ? 3 : 4;  // more would spill
@@ -193,8 +195,11 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
     }
     if (!more) return;
     Slice<T> const same = slice_at(static_cast<unsigned>(found_again(static_cast<int>(row))));
-    if constexpr (!kRest) kept.load(same, args.held);
-    edge = load_edge(same.row);
+    if constexpr (kRest) {
+      edge = load_edge(same.row);
+    } else {
+      kept.load(same, args.held);
+    }
     mine = theirs;
   }
 }

@@ -1,8 +1,8 @@
 // A row cut into one slice per block, at 128-byte addresses of the input rather than at columns / blocks: that is what
 // lets odd rows be split.
 //
-// Promise: the slices of a team hold every whole vector of the row once; the row's few edge elements belong to the
-// team's first block.
+// Promise: the slices of a team hold every whole vector of the row once; the row's few edge elements belong to
+// one block of it.
 #pragma once
 
 #include "rows.cuh"
