@@ -18,13 +18,12 @@ from pathlib import Path
 
 import torch
 
-from . import protocol, worker_gpu, worker_ways
+from . import protocol, worker_arithmetic, worker_gpu, worker_ways
 from .device_memory import IpcError, OpenedSlot, PinnedSlot
 from .memory import GuardedMap
 from .protocol import BESIDE, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
-from .worker_arithmetic import SHARED_OUT
 from .worker_models import Models
 from .worker_output import describe_error, describe_output, part_of, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
@@ -166,6 +165,7 @@ class Session:
 
     def _watched(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> tuple[object, Message]:
         """What the model returns, and what has changed besides: the fields of `OutputMeta` that tell it."""
+        shared_out = worker_arithmetic.are_at_work(math.prod(request["view"]["shape"]), tensor.device)
         before = InputWatch(tensor)
         # Inside autocast the modes are others than they were; what is left there is compared with what was there.
         modes = ProcessWatch() if request["autocast"] else self._modes
@@ -174,7 +174,7 @@ class Session:
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
-            seen["left"] = modes.changes(shared_out=math.prod(request["view"]["shape"]) >= SHARED_OUT)
+            seen["left"] = modes.changes(shared_out)
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
         return result, seen

@@ -37,6 +37,15 @@ def here() -> tuple[str, str]:
     return _words(up, down, _SMALLEST_NORMAL / 2 != 0)
 
 
+def are_at_work(elements: int, device: torch.device) -> bool:
+    """Whether torch shares work on so many elements there out among its threads.
+
+    On a GPU it does not. To ask them all the same would start them, and they wait for more with all their might: on a
+    machine that judges on many processes at once that costs each of them more than all else.
+    """
+    return device == _cpu and elements >= SHARED_OUT
+
+
 def in_torchs_threads() -> tuple[str, str]:
     """The same in the threads that torch has started: of the first that is unlike the one that asks, if any is.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from .. import worker_arithmetic
 from ..cases import parse
@@ -37,6 +38,13 @@ FLUSHING = around("torch.set_flush_denormal(True)", "torch.set_flush_denormal(Fa
 def test_large_is_where_torch_begins_to_share_work_out() -> None:
     assert parse(SMALL).numel == worker_arithmetic.SHARED_OUT - 1
     assert parse(LARGE).numel == worker_arithmetic.SHARED_OUT
+
+
+@pytest.mark.parametrize(
+    ("elements", "device", "asked"), [(32769, "cpu", True), (32768, "cpu", False), (1 << 20, "cuda:0", False)]
+)
+def test_threads_are_asked_only_where_they_have_worked(elements: int, device: str, asked: bool) -> None:
+    assert worker_arithmetic.are_at_work(elements, torch.device(device)) == asked
 
 
 def test_a_process_that_nobody_touched_is_as_usual() -> None:
