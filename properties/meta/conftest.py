@@ -1,13 +1,17 @@
-"""What the tests of the steps share: a nursery, and candidates that are written for one test."""
+"""What the tests of the steps share: a nursery, candidates that are written for one test, and gates of such."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from .. import verdicts
+from ..gate import Gate
+from ..gate_options import GateOptions
 from ..gpu import Gpu
 from ..l1_norm import L1_NORM
 from ..limits import Limits
@@ -16,11 +20,13 @@ from ..process import Nursery
 from ..runner import Runner
 from ..slots import Slots
 from ..subject import Subject
+from ..targets import machine
+from . import gates
 
 MakeRunner = Callable[..., Runner]
 MakeSubject = Callable[..., Subject]
 #: The body of a right candidate's ``forward(self, x)``.
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
+RIGHT = gates.RIGHT
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +85,43 @@ def make_subject(make_runner: MakeRunner) -> Iterator[MakeSubject]:
     yield make
     for subject in made:
         subject.close()
+
+
+@pytest.fixture(scope="module")
+def timed_nursery() -> Iterator[Nursery]:
+    """One whose workers are not disturbed, for what is timed."""
+    made = Nursery(perturb=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_gate(timed_nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[gates.MakeGate]:
+    """A gate of one tiny case on a CPU, of candidates with these bodies; it ends the gate made before.
+
+    Until a gate ends it keeps others off the machine: two in one test would wait for each other.
+    """
+    made: list[Gate] = []
+    monkeypatch.setattr(verdicts, "ROUNDS", verdicts.LEAST_ROUNDS)  # quicker; what is planted here is coarse
+
+    def make(candidate: str = RIGHT, base: str | None = RIGHT, cases: str = gates.CASES, **changes: object) -> Gate:
+        (tmp_path / "cases.toml").write_text(cases, encoding="utf-8")
+        against = None if base is None else gates.written(tmp_path, "base", base)
+        options = GateOptions(against=against, minimum=gates.COARSE, cases=tmp_path / "cases.toml")
+        options = replace(options, **{name: changes.pop(name) for name in list(changes) if hasattr(options, name)})  # type: ignore[arg-type]
+        given: dict[str, object] = {"target": "cpu", "machine": machine(), "storage": tmp_path}
+        given |= {"cache": tmp_path / "cache", **changes}
+        path = gates.written(tmp_path, "candidate", candidate)
+        close()
+        made.append(Gate(path, options, limits=Limits(), **given))  # type: ignore[arg-type]
+        made[-1]._nursery = timed_nursery
+        return made[-1]
+
+    def close() -> None:
+        for each in made:
+            each._nursery = None
+            each.close()
+        made.clear()
+
+    yield make
+    close()

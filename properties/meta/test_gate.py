@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import io
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,17 +15,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ci import fakes, gate_cases, gate_record, lock, test_gate_base
-from ci.exits import Stop
+from ci import fakes, gate_cases, gate_record, test_gate_base
 from ci.gate_base import Repository
-from ci.gate_record import Case, Record
+from ci.gate_record import Case
 from kernels.folder import cache_folder
 from properties import card, gate, gate_plugin, gate_report, protocol, verdicts
 from properties.benchmark_cases import Entry, entries
 from properties.benchmarks import Lineup, label
 from properties.cases import parse
-from properties.gate import Gate
-from properties.gate_options import GateOptions, fraction, read
+from properties.gate_options import fraction, read
 from properties.l1_norm import L1_NORM
 from properties.limits import Limits
 from properties.options import ROOT, UsageError
@@ -38,69 +32,7 @@ from properties.progress import Bar
 from properties.targets import machine
 from properties.timed_input import TimedInput
 
-#: One thread: beside other people's jobs two that wait for each other take any time.
-HEAD = "import torch\ntorch.set_num_threads(1)\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
-RIGHT = "return x / x.abs().mean(1, keepdim=True)"
-#: Six times the work: beyond all that other people's jobs do to this machine's times.
-SLOW = f"for _ in range(5):\n            x / x.abs().mean(1, keepdim=True)\n        {RIGHT}"
-CASES = '[cpu]\n"256x8192-float32" = "shape=256x8192"\n[cuda]\n"256x8192-float32" = "shape=256x8192"\n'
-#: What is asked of times that are taken beside other people's jobs.
-COARSE = 0.9
-MakeGate = Callable[..., Gate]
-
-
-@pytest.fixture(scope="module")
-def timed_nursery() -> Iterator[Nursery]:
-    made = Nursery(perturb=False)
-    yield made
-    made.close()
-
-
-def written(folder: Path, name: str, body: str) -> Path:
-    path = folder / f"{name}.py"
-    path.write_text(f"{HEAD}        {body}\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def make_gate(timed_nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeGate]:
-    """A gate of one tiny case on a CPU, of candidates with these bodies; it ends the gate made before.
-
-    Until a gate ends it keeps others off the machine: two in one test would wait for each other.
-    """
-    made: list[Gate] = []
-    monkeypatch.setattr(verdicts, "ROUNDS", verdicts.LEAST_ROUNDS)  # quicker; what is planted here is coarse
-
-    def make(candidate: str = RIGHT, base: str | None = RIGHT, cases: str = CASES, **changes: object) -> Gate:
-        (tmp_path / "cases.toml").write_text(cases, encoding="utf-8")
-        against = None if base is None else written(tmp_path, "base", base)
-        options = GateOptions(against=against, minimum=COARSE, cases=tmp_path / "cases.toml")
-        options = replace(options, **{name: changes.pop(name) for name in list(changes) if hasattr(options, name)})  # type: ignore[arg-type]
-        given: dict[str, object] = {"target": "cpu", "machine": machine(), "storage": tmp_path}
-        given |= {"cache": tmp_path / "cache", **changes}
-        path = written(tmp_path, "candidate", candidate)
-        close()
-        made.append(Gate(path, options, limits=Limits(), **given))  # type: ignore[arg-type]
-        made[-1]._nursery = timed_nursery
-        return made[-1]
-
-    def close() -> None:
-        for each in made:
-            each._nursery = None
-            each.close()
-        made.clear()
-
-    yield make
-    close()
-
-
-def measured(made: Gate) -> Record:
-    for name in made.names:
-        made.measure(name)
-    found = made.record()
-    assert gate_record.read(gate_record.to_json(found)) == found
-    return found
-
+from .gates import CASES, COARSE, RIGHT, SLOW, MakeGate, measured, reasons, written
 
 # --- end to end -------------------------------------------------------------------------------------------------------
 
@@ -221,10 +153,6 @@ def test_base_and_candidate_differ_in_what_runs(timed_nursery: Nursery, tmp_path
 # --- what comes to nothing --------------------------------------------------------------------------------------------
 
 
-def reasons(found: Record) -> dict[str, str]:
-    return {case.name: case.reason for case in found.cases}
-
-
 def test_the_committed_list_is_what_the_benchmarks_measure() -> None:
     for target in ("cuda", "cpu"):
         suite = {label(entry.case): str(entry.case) for entry in entries(target)}
@@ -261,78 +189,6 @@ def test_without_a_gpu_nothing_is_measured_unless_the_cpu_is_asked_for(make_gate
     found = measured(make_gate(target="cuda", machine=none))
     assert (reasons(found), found.exit_code) == ({"256x8192-float32": "no-gpu"}, 69)
     assert found.cases[0].text == "no CUDA device is visible; --target=cpu measures on the CPU instead"
-
-
-def held(made: Gate) -> contextlib.AbstractContextManager[int]:
-    made.lock_file.parent.mkdir(parents=True, exist_ok=True)
-    return lock.held(made.lock_file, 0, pytest.fail)
-
-
-def test_a_gate_beside_another_on_its_card_is_not_measured_and_says_whom_it_waited_for(
-    make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gate, "LONGEST_WAIT", 0.3)
-    told: list[str] = []
-    made = make_gate(say=told.append)
-    with held(made):
-        found = measured(made)
-    assert (reasons(found), found.exit_code) == ({"256x8192-float32": "busy"}, 69)
-    assert told == [f"waiting for the gate on the CPU of process {os.getpid()} ({made.lock_file})"]
-    assert found.cases[0].text.startswith(f"the gate on the CPU of process {os.getpid()} has not ended for 0 s")
-    with held(made):
-        pass
-
-
-def test_a_gate_keeps_others_out_from_its_first_case_to_its_end(
-    make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gate.Gate, "_duel", lambda _, name: Case(name, "same", ratio=gate_record.Estimate(1, 1, 1)))
-    made = make_gate(cases='[cpu]\n"a" = "shape=2x2"\n"b" = "shape=3x3"\n', say=pytest.fail)
-    with held(made):
-        pass
-    for name in made.names:
-        assert made.measure(name).verdict == "same"
-        with pytest.raises(Stop), held(made):
-            pass
-    made._nursery = None  # the other tests', too
-    made.close()
-    with held(made):
-        pass
-
-
-def refuses(number: int) -> Callable[..., object]:
-    def refused(*_: object, **__: object) -> object:
-        raise OSError(number, os.strerror(number))
-
-    return refused
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "number"),
-    [(fcntl, "flock", errno.ENOLCK), (os, "open", errno.EACCES), (Path, "mkdir", errno.EROFS)],
-    ids=["a file system without locks", "another user's file", "a cache that cannot be written"],
-)
-def test_where_no_lock_can_be_had_the_gate_measures_and_says_what_to_do(
-    module: object, name: str, number: int, make_gate: MakeGate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gate.Gate, "_duel", lambda _, name: Case(name, "same", ratio=gate_record.Estimate(1, 1, 1)))
-    told: list[str] = []
-    made = make_gate(cases='[cpu]\n"a" = "shape=2x2"\n"b" = "shape=3x3"\n', say=told.append)
-    with monkeypatch.context() as system:
-        system.setattr(module, name, refuses(number))
-        assert [made.measure(each).verdict for each in made.names] == ["same", "same"]
-    (line,) = told
-    assert line.startswith(f"measured without a lock, {made.lock_file} cannot be locked ({os.strerror(number)}): ")
-    assert "set KERNELPROOF_CACHE to " in line
-    assert made.record().notes == (line,)
-    made._nursery = None  # the other tests', too
-    made.close()
-
-
-def test_without_a_base_nobody_is_waited_for(make_gate: MakeGate) -> None:
-    made = make_gate(base=None, say=pytest.fail)
-    with held(made):
-        assert reasons(measured(made)) == {"256x8192-float32": "no-baseline"}
 
 
 def test_what_never_ran_was_skipped(make_gate: MakeGate) -> None:
@@ -377,57 +233,6 @@ def test_what_pytest_leaves_out_is_in_the_record(make_gate: MakeGate, monkeypatc
         hook(told)
         (case,) = made.record().cases
         assert (case.reason, text in case.text) == (reason, True)
-
-
-# --- stored runs ------------------------------------------------------------------------------------------------------
-
-
-def stored(folder: Path, gpu: str | None = None, rounds: tuple[float, ...] = (0.5,) * 31, **facts: object) -> None:
-    """A stored run, number 1, of one case of the candidate."""
-    ours = {"gpu": gpu, "driver": None, "processor": machine().processor, "torch": machine().torch, "cuda": None}
-    figures: dict[str, object] = {"target": "cpu", "shape": "256x8192", "dtype": "float32", "layout": "contiguous"}
-    figures |= {"of_copy_rounds": rounds, **facts}
-    timed = {"name": "test_time_of_a_call[candidate-cpu-256x8192-float32]", "extra_info": figures}
-    other = {
-        "name": "test_time_of_a_call[another-cpu-256x8192-float32]",
-        "extra_info": figures | {"of_copy_rounds": [9]},
-    }
-    run = {"machine_info": {"kernelproof": ours}, "benchmarks": [other, timed, other]}
-    (folder / "Linux-64bit").mkdir()
-    (folder / "Linux-64bit" / "0001_today.json").write_text(json.dumps(run), encoding="utf-8")
-
-
-def test_a_stored_run_is_found_by_number_and_compared_through_the_copy(make_gate: MakeGate, tmp_path: Path) -> None:
-    stored(tmp_path, rounds=(0.9, 0.91, 0.89) * 7)
-    made = make_gate(SLOW, None, stored="0001")
-    assert made._stored == {"256x8192-float32": [0.9, 0.91, 0.89] * 7}, "the candidate's own figures"
-    found = measured(made)
-    assert (found.comparison, found.base.label, found.base.digest) == ("stored", "stored run 0001", "")
-    assert (found.verdict, found.exit_code) == ("slower", 1), "eager six times over is far below 0.9 of a copy"
-
-
-def test_a_stored_run_of_another_gpu_is_refused(make_gate: MakeGate, tmp_path: Path) -> None:
-    stored(tmp_path, gpu="NVIDIA H200")
-    found = measured(make_gate(base=None, stored="0001"))
-    assert (reasons(found), found.exit_code) == ({"256x8192-float32": "another-gpu"}, 69)
-    assert "measured on another GPU (NVIDIA H200) than this machine's (none)" in found.cases[0].text
-
-
-@pytest.mark.parametrize("number", ["0002", "nobody"])
-def test_a_stored_run_that_is_not_there_is_no_baseline(make_gate: MakeGate, tmp_path: Path, number: str) -> None:
-    stored(tmp_path)
-    found = measured(make_gate(base=None, stored=number))
-    assert (reasons(found), found.exit_code) == ({"256x8192-float32": "no-baseline"}, 69)
-    assert found.cases[0].text.startswith(f"no stored run {number} in {tmp_path}; store one with --benchmark-save=NAME")
-
-
-def test_a_stored_run_without_the_case_is_no_baseline_for_it(make_gate: MakeGate, tmp_path: Path) -> None:
-    stored(tmp_path, shape="9x9")
-    found = measured(make_gate(base=None, stored="0001"))
-    assert reasons(found) == {"256x8192-float32": "no-baseline"}
-    (tmp_path / "Linux-64bit" / "0001_today.json").write_text("[]", encoding="utf-8")
-    found = measured(make_gate(base=None, stored="0001"))
-    assert "cannot be read" in found.cases[0].text
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
