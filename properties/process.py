@@ -31,8 +31,10 @@ _DEATH_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
 #: Seconds between two looks at whether a compiler is still at work, or a silent nursery was stopped.
 _LOOK_AGAIN = 5.0
+#: Our own modules that have frames where a candidate is loaded, called or timed.
+_OURS = r"properties/(worker(_\w+)?|nursery|candidate_loading|stopwatch)\.py"
 #: What Python's fault handler prints of our own frames and torch's: it would push out what the candidate said.
-_NOT_TELLING = re.compile(r'^Extension modules:|^  File "[^"]*(site-packages|properties/(worker|nursery)\.py|<frozen)')
+_NOT_TELLING = re.compile(rf'^Extension modules:|^  File "[^"]*(site-packages|{_OURS}|<frozen)')
 #: Bytes of a worker's own output that are kept from one call to the next.
 _LARGEST_LOG = 1 << 20
 #: Lines of a dead worker's own output that a report shows.

@@ -232,6 +232,17 @@ def test_the_last_lines_of_a_dead_worker_are_kept(make_runner: MakeRunner) -> No
     assert "what it was doing" in "\n".join(seen.death.log)
 
 
+def test_of_the_frames_in_which_it_died_only_its_own_are_shown(make_runner: MakeRunner) -> None:
+    called = make_runner("os.abort()", head="import os").observe(GIVEN).death
+    loaded = make_runner("pass", head="import os\nos.abort()").load()
+    assert called is not None
+    assert loaded is not None
+    for log in (called.log, loaded.details):
+        frames = [line for line in log if line.startswith('  File "')]
+        assert frames, log
+        assert all("candidate_" in frame for frame in frames), log
+
+
 def test_an_exception_comes_with_type_message_and_place(make_runner: MakeRunner) -> None:
     seen = make_runner("raise KeyError('no such thing')").observe(GIVEN)
     assert seen.outcome is Outcome.RAISED
