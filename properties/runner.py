@@ -1,144 +1,42 @@
 """Run a candidate on inputs and say what was seen; survive whatever it does.
 
-A `Runner` belongs to one candidate on one target. It owns the memory of inputs and outputs, keeps a worker with the
-candidate loaded, replaces it when it dies, and turns every reply or death into an `Observation`. It judges nothing.
+A `Runner` belongs to one candidate on one target. It puts inputs and results into its slots, asks the worker that
+`Upkeep` keeps for it, and turns every reply or death into an `Observation`. It judges nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-import filelock
 import torch
 
-from kernels.folder import VARIABLE as CACHE_VARIABLE
-
 from . import protocol, replies, slots
-from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .inputs import Input
-from .limits import Limits
 from .manner import PLAIN, Manner, kinds
-from .memory import OutOfMemoryError, available_bytes
+from .memory import available_bytes
 from .observation import Damage, Death, Observation, Outcome
-from .process import Nursery, WorkerDiedError, WorkerInside, WorkerProcess
+from .process import WorkerDiedError, WorkerProcess
 from .protocol import ErrorInfo, Message, Place, View
-from .replies import LoadFailure
 from .slots import Slots
+from .upkeep import Upkeep
 
 #: A result from this size on is looked at where it lies, and holds until the next call: a copy might not fit.
 _KEPT_APART = 1 << 30
-#: Workers that died one behind the other, without an answered call between, after which the GPU is asked whether it
-#: is still there.
-_DEATHS_IN_A_ROW = 3
-#: A candidate may put there what it likes, and a later worker, or run, finds it.
-_SPOILT = "the folder of its builds cannot be used, remove what is there"
 
 
 @dataclass
-class Runner:
+class Runner(Upkeep):
     """Runs one candidate.
 
     Attributes:
-        candidate: its file.
-        init: arguments of ``ModelNew``.
-        limits: time limits.
-        nursery: where its workers come from.
-        cache: folder under which the candidate's extension builds lie.
-        device: where the candidate sees inputs, as torch names it.
-        isolated: whether it runs in processes of its own; inside this one otherwise, for debugging only.
-        model: the class in its file.
-        compile_mode: of ``torch.compile``, for the runner of a compiled peer; "" otherwise.
-        slots: where inputs and results lie; made where none are given.
-        borrows: whether the slots are another runner's, who gives them back.
-        gpu: the card; the same for all runners of a run.
-        deaths: how many workers have died so far.
         called: seconds that calls have taken so far.
-        taken: the class that is run, known after the first `load`: ``Model`` in a file without ``ModelNew``.
     """
 
-    candidate: Path
-    init: tuple[object, ...]
-    limits: Limits
-    nursery: Nursery
-    cache: Path
-    device: str = "cpu"
-    isolated: bool = True
-    model: str = "ModelNew"
-    compile_mode: str = ""
-    slots: Slots | None = None
-    borrows: bool = False
-    gpu: Gpu = field(default_factory=Gpu)
-    deaths: int = 0
     called: float = 0.0
-    taken: str = ""
-    _deaths_in_a_row: int = 0
-    _answered: frozenset[str] = frozenset()
     _hung: bool = False
     _put_aside: Place | None = None
-    _worker: WorkerProcess | WorkerInside | None = None
-
-    def __post_init__(self) -> None:
-        """Make slots where none are given."""
-        if self.slots is None:
-            self.slots = Slots(self.device)
-
-    def load(self) -> LoadFailure | None:
-        """Make sure that a worker has the candidate loaded; None where it has.
-
-        Raises:
-            GpuGoneError: the GPU does not answer any more.
-            OutOfMemoryError: its memory is used up before anything of the candidate has run.
-        """
-        if self._worker is not None:
-            return None
-        if self.gone:
-            raise GpuGoneError(self.gone)
-        try:
-            self.build_folder()
-        except OSError as spoilt:
-            return LoadFailure(f"{_SPOILT}: {spoilt}")
-        try:
-            worker = self._start()
-        except WorkerDiedError as dead:
-            return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
-        try:
-            with self._build_lock():
-                reply = worker.ask(self.what(), self.limits.first, "load", self.limits.build)
-            failure = None if reply["outcome"] == "loaded" else replies.load_failure(reply)
-        except WorkerDiedError as dead:
-            worker.close()
-            self._died(dead)
-            return replies.death_while_loading(dead)
-        except filelock.Timeout as busy:
-            worker.close()
-            return LoadFailure(f"another process has been building it for {self.limits.build:g} s: {busy.lock_file}")
-        except OSError as spoilt:
-            worker.close()
-            return LoadFailure(f"{_SPOILT}: {spoilt}")
-        if failure is not None:
-            worker.close()
-            return failure
-        self._worker, self.taken = worker, str(reply.get("model", self.model))
-        self._answered = frozenset()
-        return None
-
-    def what(self) -> Message:
-        """The request to load the candidate."""
-        return {
-            "op": "load",
-            "path": str(self.candidate),
-            "tag": self.tag,
-            "init": list(self.init),
-            "model": self.model,
-            "device": self.device,
-            "compile": self.compile_mode,
-        }
 
     def observe(
         self,
@@ -227,25 +125,6 @@ class Runner:
         }
         return self._ask(request, self.limits.call, given)
 
-    def ask(self, request: Message, timeout: float, patience: float = 0.0) -> Message:
-        """Ask the worker that has the candidate loaded for something that is no call.
-
-        Args:
-            request: what to do.
-            timeout: seconds to wait.
-            patience: seconds to wait while compilers are at work.
-
-        Raises:
-            WorkerDiedError: it ended or fell silent; the next `load` starts another.
-        """
-        assert self._worker is not None, "load comes first"
-        try:
-            return self._worker.ask(request, timeout, request["op"], patience)
-        except WorkerDiedError as dead:
-            self.renew()
-            self._died(dead)
-            raise
-
     def make(self, instance: str, dtype: str) -> ErrorInfo | None:
         """Have the worker make another instance of the model, for `Manner.instance`; the error that comes of it.
 
@@ -310,136 +189,10 @@ class Runner:
         """How many open files and threads the worker has; empty where the system does not say."""
         return {} if self._worker is None else self._worker.holdings()
 
-    def renew(self) -> None:
-        """End the present worker, so that the next call meets a fresh one."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def close(self) -> None:
-        """End all workers and give their memory back."""
-        self.renew()
-        # A card that is gone gives nothing back: who asks it waits for ever.
-        if not self.borrows and not self.gone:
-            with contextlib.suppress(GpuGoneError), self.watched():
-                self.memory.close()
-
     def on(self, device: str) -> Runner:
         """A runner of the same candidate on another device, with slots and workers of its own."""
         slots = Slots(device, pinned=self.home == "cpu")
         return replace(self, device=device, slots=slots, borrows=False, deaths=0, _deaths_in_a_row=0, _worker=None)
-
-    @property
-    def loaded(self) -> bool:
-        """Whether a worker has the candidate loaded."""
-        return self._worker is not None
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether the candidate sees inputs on a GPU."""
-        return self.device != "cpu"
-
-    @property
-    def gone(self) -> str:
-        """Since when its GPU does not answer, in words; "" while it does, and on a CPU."""
-        return self.gpu.gone if self.on_gpu else ""
-
-    @property
-    def memory(self) -> Slots:
-        """Where inputs and results lie."""
-        assert self.slots is not None, "made in __post_init__"
-        return self.slots
-
-    @property
-    def home(self) -> str:
-        """Where the judging process makes inputs and finds results, as torch names it; known after the first `load`."""
-        return self.memory.home
-
-    @property
-    def tag(self) -> str:
-        """Eight hex digits of the candidate's path and content: its build folder and module name carry them."""
-        content = self.candidate.read_bytes() if self.candidate.is_file() else b""
-        return hashlib.sha256(os.fsencode(self.candidate) + b"\0" + content).hexdigest()[:8]
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """Environment variables of its processes: where extensions are built."""
-        return {"TORCH_EXTENSIONS_DIR": str(self.build_folder()), CACHE_VARIABLE: str(self.cache)}
-
-    def _start(self) -> WorkerProcess | WorkerInside:
-        worker = self._process()  # a nursery that cannot fork says nothing about a card
-        if not self.on_gpu:
-            return worker
-        try:
-            with self.watched():
-                goes_on = self.memory.share(lambda request: worker.ask(request, self.limits.start, "start"))
-            if not goes_on:
-                worker.close()
-                worker = self._process()
-            self._reach(worker, self.limits.start)
-        except WorkerDiedError as silent:
-            worker.close()
-            self.gpu.lost(f"{self.candidate.name} was to be loaded (of a fresh process: {silent.death.cause})")
-            self.gpu.insist()
-        except BaseException:
-            worker.close()
-            raise
-        return worker
-
-    def _reach(self, worker: WorkerProcess | WorkerInside, seconds: float) -> None:
-        """Have a worker make its context, which takes seconds: no call is to pay for it.
-
-        Raises:
-            WorkerDiedError: it cannot.
-            OutOfMemoryError: it could, if there were memory.
-        """
-        reply = worker.ask({"op": "reach", "place": None, "device": self.device}, seconds, "start")
-        if reply["outcome"] == "out of memory":
-            raise OutOfMemoryError(str(reply.get("text")))
-
-    def _process(self) -> WorkerProcess | WorkerInside:
-        if not self.isolated:
-            return WorkerInside(self.memory.fds)
-        return WorkerProcess(self.nursery, self.memory.fds, self.variables, self.limits.start)
-
-    def watched(self) -> contextlib.AbstractContextManager[None]:
-        """For calls of the judging process itself on the card; see `Gpu.watched`."""
-        return self.gpu.watched(f"{self.candidate.name} was last called") if self.on_gpu else contextlib.nullcontext()
-
-    def _died(self, dead: WorkerDiedError) -> None:
-        """Count a death; where it may have taken the card along, see whether a fresh process reaches it."""
-        self.deaths += 1
-        self._deaths_in_a_row += 1
-        if not self.on_gpu or not (dead.timed_out or self._deaths_in_a_row % _DEATHS_IN_A_ROW == 0):
-            return
-        worker = None
-        try:
-            worker = self._process()
-            self._reach(worker, ANSWER_SECONDS)
-        except WorkerDiedError as silent:
-            said = f"{dead.death.cause}; of a fresh process: {silent.death.cause}"
-            self.gpu.lost(f"{self.candidate.name} was last called ({said})")
-        except OutOfMemoryError:
-            return  # it answers
-        finally:
-            if worker is not None:
-                worker.close()
-
-    def build_folder(self) -> Path:
-        """Where the candidate's extensions are built; made where it is not there."""
-        folder = self.cache / "candidates" / self.tag
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    @contextlib.contextmanager
-    def _build_lock(self) -> Iterator[None]:
-        """One process at a time loads (and so builds) this candidate; locks that a killed build left are removed."""
-        folder = self.build_folder()
-        with filelock.FileLock(folder / "kernelproof.lock", timeout=self.limits.build):
-            for stale in folder.glob("*/lock"):
-                if stale.is_file():
-                    stale.unlink(missing_ok=True)
-            yield
 
     def _aside(self, storage: torch.Tensor) -> Message:
         """Where something lies that the worker needs beside the input."""
