@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import decimal
 import functools
 import gc
 import inspect
+import logging
 import math
 import os
 import pickle
 import random
 import resource
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +67,8 @@ _random_state_of_numpy = np.random.get_state
 _equal = torch.equal
 _errors_of_numpy = np.geterr
 _folder, _handler = os.getcwd, signal.getsignal
+_decimals, _set_umask = decimal.getcontext, os.umask
+_depth, _USUAL_DEPTH = sys.getrecursionlimit, sys.getrecursionlimit()
 _timer, _priority, _limit = signal.getitimer, os.getpriority, resource.getrlimit
 #: Signals that a caller relies upon: to interrupt it, to end it, to time it, and to hear of its children.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
@@ -100,6 +105,13 @@ _MODES: dict[str, Callable[[], object]] = {
     "a pending alarm": lambda: _timer(signal.ITIMER_REAL)[0] > 0,
     "the priority of its process": lambda: _priority(os.PRIO_PROCESS, 0),
     **{f"its limit {each}": functools.partial(_limit, getattr(resource, each)) for each in _LIMITS},
+    "who may read the files that it makes (umask)": lambda: _umask(),
+    # Torch's compiler raises it to 2000, which harms nobody.
+    "how deeply functions may call each other": lambda: min(_depth(), _USUAL_DEPTH),
+    "how often threads take turns": sys.getswitchinterval,
+    "the precision of decimal numbers": lambda: _decimals().prec,
+    "how long connections wait": socket.getdefaulttimeout,
+    "which messages are logged": lambda: logging.root.manager.disable,
     "where Python prints": lambda: sys.stdout,
     "where Python prints errors": lambda: sys.stderr,
 }
@@ -108,6 +120,15 @@ if hasattr(os, "sched_getaffinity"):
 if _precision is not None:
     _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_precision, "cuda", "matmul")
     _MODES["the precision of oneDNN's float32 products"] = functools.partial(_precision, "mkldnn", "matmul")
+
+
+def _umask() -> str:
+    """The system tells it to who sets it alone; meanwhile what another thread makes is nobody else's to read."""
+    found = _set_umask(0o077)
+    _set_umask(found)
+    return oct(found)
+
+
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
     "torch": torch,

@@ -64,6 +64,19 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("import numpy; numpy.random.rand(); return x.clone()", ("the state of numpy's random numbers",)),
         ("import os; os.environ['PATH'] = ''; return x.clone()", ("the environment variable PATH",)),
         ("import os; os.environ['NEW_OF_A_LIBRARY'] = ''; return x.clone()", ()),
+        ("import os; os.umask(0); return x.clone()", ("who may read the files that it makes (umask): 0o22 -> 0o0",)),
+        (
+            "import sys; sys.setrecursionlimit(400); return x.clone()",
+            ("how deeply functions may call each other: 1000 -> 400",),
+        ),
+        ("import sys; sys.setrecursionlimit(2000); return x.clone()", ()),
+        ("import sys; sys.setswitchinterval(1); return x.clone()", ("how often threads take turns: 0.005 -> 1.0",)),
+        (
+            "import decimal; decimal.getcontext().prec = 3; return x.clone()",
+            ("the precision of decimal numbers: 28 -> 3",),
+        ),
+        ("import socket; socket.setdefaulttimeout(1); return x.clone()", ("how long connections wait: None -> 1.0",)),
+        ("import logging; logging.disable(50); return x.clone()", ("which messages are logged: 0 -> 50",)),
         ("import gc; gc.disable(); return x.clone()", ("whether garbage is collected: True -> False",)),
         (
             "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); return x.clone()",
@@ -82,7 +95,7 @@ def test_what_becomes_of_the_callers_tensor_is_told(
 def test_what_is_left_in_the_process_is_told_at_every_call(
     forward: str, left: tuple[str, ...], make_runner: MakeRunner
 ) -> None:
-    runner = make_runner(forward, head="torch.set_num_threads(2)")
+    runner = make_runner(forward, head="import os; os.umask(0o22); torch.set_num_threads(2)")
     for _ in range(2):
         meta = runner.observe(GIVEN).meta
         assert meta is not None
