@@ -50,11 +50,10 @@ def main(arguments: Sequence[str]) -> int:
                 return INTERNAL
             found = measured
             refuse_unmatched(options, found)
-    if options.report is not None:
-        keep(found, options.report)
+    kept = options.report is None or keep(found, options.report)
     sys.stdout.write("\n".join(["", *lines(found, options.keyword), ""]))
     sys.stdout.flush()
-    return found.exit_code
+    return found.exit_code if kept else found.exit_code or INTERNAL
 
 
 @contextlib.contextmanager
@@ -150,12 +149,14 @@ def without_base(options: Options, expected: dict[str, str], why: str) -> Record
     )
 
 
-def keep(found: Record, wanted: Path) -> None:
-    """Write the record to where the user wants it."""
+def keep(found: Record, wanted: Path) -> bool:
+    """Write the record to where the user wants it; whether it is there."""
     try:
         wanted.write_text(gate_record.to_json(found), encoding="utf-8")
     except OSError as error:
-        verify.say(f"--report-json={wanted}: {error.strerror}; the record is not kept")
+        verify.say(f"--report-json={wanted}: {error.strerror}; the record is not kept, and nothing passes without it")
+        return False
+    return True
 
 
 def lines(found: Record, keyword: str = "") -> list[str]:

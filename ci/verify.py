@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ci import environment, report, summary
@@ -81,9 +81,10 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
         if not written.is_file():
             return Outcome(INTERNAL, (f"internal error: pytest ended with status {status} and left no report",))
         text = written.read_text(encoding="utf-8")
-        if options.report is not None:
-            copy_report(written, options.report)
-    return conclude(text, summary.replay_command(CHECKOUT, named_python(made)))
+        kept = options.report is None or copy_report(written, options.report)
+    found = conclude(text, summary.replay_command(CHECKOUT, named_python(made)))
+    # What was rejected stays rejected; nothing is accepted without the report that was asked for.
+    return found if kept else replace(found, code=found.code or INTERNAL)
 
 
 def conclude(text: str, command: str) -> Outcome:
@@ -142,9 +143,11 @@ def named_python(made: environment.Environment) -> str | None:
     return sys.executable if made.inherits and sys.prefix != sys.base_prefix else os.environ.get("PYTHON")
 
 
-def copy_report(written: Path, wanted: Path) -> None:
-    """Copy the report to where the user wants it."""
+def copy_report(written: Path, wanted: Path) -> bool:
+    """Copy the report to where the user wants it; whether it is there."""
     try:
         shutil.copyfile(written, wanted)
     except OSError as error:
-        say(f"--report-json={wanted}: {error.strerror}; the report is not kept")
+        say(f"--report-json={wanted}: {error.strerror}; the report is not kept, and nothing is accepted without it")
+        return False
+    return True
