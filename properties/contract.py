@@ -124,6 +124,11 @@ VALUES = Property(
         parse(f"shape=9x161,dtype={dtype},values=padded,seed=5")
         for dtype in ("float32", "float64", "float16", "bfloat16")
     )
+    + tuple(
+        parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")
+        for dtype in ("float32", "float64", "float16", "bfloat16")
+        for shape in ("5x2", "5x64", "3x1031", "2x65x3")
+    )
     # Of so few columns the sum does not overflow, and means pass 2^126: their reciprocals are subnormal.
     + tuple(
         parse(f"shape=7x{n},dtype={dtype},values=huge,seed=5")
@@ -242,6 +247,12 @@ LAYOUTS = Property(
             "shape=6x64,layout=expand0+expand1,seed=8",
             "shape=6x64,layout=expand0+step2,seed=8",
             "shape=3x33x4,layout=expand0+expand2+offset1,seed=8",
+            # Long sums in the types that keep few digits, where rows repeat each other.
+            *(
+                f"shape={shape},dtype={dtype},layout={layout},values=positive,seed=3"
+                for dtype in ("float16", "bfloat16")
+                for shape, layout in (("3x4097x4", "expand2"), ("3x4097x4", "order0.2.1"), ("5x4097", "expand0"))
+            ),
             "shape=2x16x5x7,layout=order0.2.3.1,seed=8",
             "shape=2x6x3x4x5,layout=order0.2.3.4.1,seed=8",
             # Part of what lies there, in every direction; windows that slide.

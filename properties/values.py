@@ -339,6 +339,11 @@ def _constant(grid: Grid, fmt: Format) -> torch.Tensor:
     return _signed(one, fmt).expand(grid.noise.shape).clone()
 
 
+def _alternating(grid: Grid, fmt: Format) -> torch.Tensor:
+    """One magnitude a row, its signs in turn: without them all columns are alike, with them their sum is nothing."""
+    return _constant(grid, fmt).abs() * (1 - 2 * (grid.column & 1))
+
+
 def _ones(grid: Grid, _: Format) -> torch.Tensor:
     """All ones: a sum in the storage type sticks at 2048 (float16) or 256 (bfloat16)."""
     return torch.ones_like(grid.noise, dtype=torch.float64)
@@ -379,6 +384,7 @@ RECIPES: dict[str, Recipe] = {
     "padded": _padded,
     "outlier": _outlier,
     "constant": _constant,
+    "alternating": _alternating,
     "zeros": _zeros,
     "zero-rows": _zero_rows,
     "near-max": _near_max,

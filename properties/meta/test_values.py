@@ -38,6 +38,7 @@ KNOWN = {
     "sparse": 3287098098,
     "padded": 2677206898,
     "outlier": 2010253816,
+    "alternating": 3492697178,
     "constant": 356256932,
     "zeros": 3380517425,
     "zero-rows": 1321292033,
