@@ -263,11 +263,10 @@ def test_a_replay_names_the_python_that_verify_names_and_without_it_that_of_a_ve
     monkeypatch.setenv(STARTED_BY, "1")
     monkeypatch.setenv(NAMED_PYTHON, "/my env/bin/python")
     written_down = records.replay_command(subject, "odd:shape=1x2")
-    assert written_down.startswith(f"PYTHON='/my env/bin/python' {ROOT}/ci/verify --candidate=")
+    verify = f"PYTHON='/my env/bin/python' {shlex.quote(f'{ROOT}/ci/verify')}"
+    assert written_down.startswith(f"{verify} --candidate=")
     made = written(subject, failing(), chosen=options(here))
-    shown = "\n".join(
-        verify_summary.lines(reader.read(json.dumps(made)), f"PYTHON='/my env/bin/python' {ROOT}/ci/verify")
-    )
+    shown = "\n".join(verify_summary.lines(reader.read(json.dumps(made)), verify))
     assert f"replay: {made['candidates'][0]['targets']['cpu']['properties'][0]['findings'][0]['replay']}\n" in shown
     monkeypatch.delenv(STARTED_BY)
     monkeypatch.setattr(sys, "prefix", "/venv")
