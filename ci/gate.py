@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
                 return INTERNAL
             found = measured
             refuse_unmatched(options, found)
-    kept = options.report is None or keep(found, options.report)
+    kept = options.report is None or verify.keep(gate_record.to_json(found), options.report)
     sys.stdout.write("\n".join(["", *lines(found, options.keyword), ""]))
     sys.stdout.flush()
     return found.exit_code if kept else found.exit_code or INTERNAL
@@ -147,16 +147,6 @@ def without_base(options: Options, expected: dict[str, str], why: str) -> Record
         seconds=0.0,
         cases=tuple(gate_cases.unmeasured(name, line, NO_BASELINE, why) for name, line in expected.items()),
     )
-
-
-def keep(found: Record, wanted: Path) -> bool:
-    """Write the record to where the user wants it; whether it is there."""
-    try:
-        wanted.write_text(gate_record.to_json(found), encoding="utf-8")
-    except OSError as error:
-        verify.say(f"--report-json={wanted}: {error.strerror}; the record is not kept, and nothing passes without it")
-        return False
-    return True
 
 
 def lines(found: Record, keyword: str = "") -> list[str]:

@@ -5,7 +5,6 @@ error, whatever pytest's own code was. `ci/verify --help` explains every option.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,7 +80,7 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
         if not written.is_file():
             return Outcome(INTERNAL, (f"internal error: pytest ended with status {status} and left no report",))
         text = written.read_text(encoding="utf-8")
-        kept = options.report is None or copy_report(written, options.report)
+        kept = options.report is None or keep(text, options.report)
     found = conclude(text, summary.replay_command(CHECKOUT, named_python(made)))
     # What was rejected stays rejected; nothing is accepted without the report that was asked for.
     return found if kept else replace(found, code=found.code or INTERNAL)
@@ -143,10 +142,10 @@ def named_python(made: environment.Environment) -> str | None:
     return sys.executable if made.inherits and sys.prefix != sys.base_prefix else os.environ.get("PYTHON")
 
 
-def copy_report(written: Path, wanted: Path) -> bool:
-    """Copy the report to where the user wants it; whether it is there."""
+def keep(text: str, wanted: Path) -> bool:
+    """Write a report to where the user wants it; whether it is there."""
     try:
-        shutil.copyfile(written, wanted)
+        wanted.write_text(text, encoding="utf-8")
     except OSError as error:
         say(f"--report-json={wanted}: {error.strerror}; the report is not kept, and nothing is accepted without it")
         return False
