@@ -80,6 +80,15 @@ _precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_p
 #: Hooks that every module in the process runs, in front of its forward and behind.
 _HOOKS = (all_modules._global_forward_hooks, all_modules._global_forward_pre_hooks)
 _LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_STACK")
+
+
+def _umask() -> str:
+    """The system tells it to who sets it alone; meanwhile what another thread makes is nobody else's to read."""
+    found = _set_umask(0o077)
+    _set_umask(found)
+    return oct(found)
+
+
 #: What later operations depend on, by the words of a report.
 _MODES: dict[str, Callable[[], object]] = {
     "the default dtype": torch.get_default_dtype,
@@ -105,7 +114,7 @@ _MODES: dict[str, Callable[[], object]] = {
     "a pending alarm": lambda: _timer(signal.ITIMER_REAL)[0] > 0,
     "the priority of its process": lambda: _priority(os.PRIO_PROCESS, 0),
     **{f"its limit {each}": functools.partial(_limit, getattr(resource, each)) for each in _LIMITS},
-    "who may read the files that it makes (umask)": lambda: _umask(),
+    "who may read the files that it makes (umask)": _umask,
     # Torch's compiler raises it to 2000, which harms nobody.
     "how deeply functions may call each other": lambda: min(_depth(), _USUAL_DEPTH),
     "how often threads take turns": sys.getswitchinterval,
@@ -120,15 +129,6 @@ if hasattr(os, "sched_getaffinity"):
 if _precision is not None:
     _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_precision, "cuda", "matmul")
     _MODES["the precision of oneDNN's float32 products"] = functools.partial(_precision, "mkldnn", "matmul")
-
-
-def _umask() -> str:
-    """The system tells it to who sets it alone; meanwhile what another thread makes is nobody else's to read."""
-    found = _set_umask(0o077)
-    _set_umask(found)
-    return oct(found)
-
-
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
     "torch": torch,
