@@ -40,6 +40,7 @@ CATALOGUE: dict[str, Property] = {
         histories.HISTORY,
         histories.SEQUENCE,
         histories.EARLIER_INPUT,
+        histories.MANY_CALLS,
         histories.REPEATED,
         footprint.READ_ONLY,
         footprint.LEAK,

@@ -71,7 +71,7 @@ def examine(
 
 def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None:
     subject, prop, profile = search.subject, search.result.property, search.profile
-    for case in sorted(prop.pinned, key=size):
+    for case in sorted(prop.pinned + (prop.pinned_on_gpu if subject.runner.on_gpu else ()), key=size):
         if subject.compulsory(case) or _supported(subject, case):
             try:
                 search.run(case)

@@ -30,6 +30,7 @@ class Property:
         cases: the strategy, for what a candidate supports; None where only the pinned cases are run.
         check: runs and judges one case; it raises `StopError` through `Trial.report`.
         pinned: cases that are always run.
+        pinned_on_gpu: those that are on a GPU besides.
         long: whether one example is about a million elements (its own budget of examples).
         targets: where it can be checked.
         promised: name of `subject.PROMISES` that makes a failure reject; "" for what every candidate must keep.
@@ -41,6 +42,7 @@ class Property:
     cases: Callable[[Domain, Profile], SearchStrategy[Case]] | None
     check: Callable[[Trial, Case], None]
     pinned: tuple[Case, ...] = ()
+    pinned_on_gpu: tuple[Case, ...] = ()
     long: bool = False
     targets: tuple[str, ...] = ("cpu", "cuda")
     promised: str = ""

@@ -16,6 +16,7 @@ from .findings import Finding, Kind
 from .inputs import Input
 from .manner import Manner
 from .observation import Observation, Outcome
+from .protocol import CALLS_IN_A_ROW, Way
 from .strategies import Domain
 from .trial import StopError, Trial, UnsupportedError
 
@@ -61,6 +62,19 @@ def earlier_input(trial: Trial, case: Case) -> None:
         if damage is not None:
             text = "writes to the input of an earlier call, which its caller still has"
             trial.report(Finding(Kind.INPUT_MODIFIED, f"{text}: {damage.inside} elements changed"))
+
+
+def many_calls(trial: Trial, case: Case) -> None:
+    """Tens of thousands of calls on one input, of whose results one that is unlike the first is judged; then others."""
+    given, then = trial.build(case), trial.build(replace(case, seed=case.seed + 1))
+    trial.check(given)
+    seen = trial.observe(given, manner=Manner(way=Way.OFTEN))
+    trial.verdict(given, seen, f"one of {CALLS_IN_A_ROW} calls in a row")
+    assert seen.meta is not None, "of what raised nothing, and was right"
+    calls = seen.meta.calls
+    if calls < CALLS_IN_A_ROW:
+        trial.notes.add(f"slow: fewer than {CALLS_IN_A_ROW} calls in a row were looked at, for want of time")
+    trial.verdict(then, trial.observe(then), f"after {calls} calls in a row")
 
 
 def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
@@ -243,6 +257,17 @@ EARLIER_INPUT = Property(
     # Of the same size and type as those behind it, which is when it may be taken for what a call needs.
     pinned=(parse("shape=5x301,seed=33"), parse("shape=64x1024,seed=33"), parse("shape=4x257,dtype=float16,seed=33")),
     targets=("cpu",),
+)
+
+MANY_CALLS = Property(
+    "many-calls",
+    "However many calls there were, the next is right.",
+    None,
+    many_calls,
+    # Integers, whose sums are exact in any order: of a program that adds in another one each time, all are alike, too.
+    pinned=(parse("shape=2x17,values=integers,seed=34"),),
+    # Long enough that several blocks, or clusters, share a row, and so have something to count.
+    pinned_on_gpu=(parse("shape=1x65537,values=integers,seed=34"),),
 )
 
 #: Turns that spell up to ten steps, the usual ones twice as often as the others.

@@ -25,6 +25,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 BESIDE = "beside"
 #: Calls of each thread: on two cores a shared buffer of some rows is disturbed in every second pair of calls or so.
 CALLS_A_THREAD = 8
+#: Calls in a row of `Way.OFTEN`: a count in 16 bits comes round, and goes on for a while. No further one is begun after
+#: so many seconds.
+CALLS_IN_A_ROW, SECONDS_IN_A_ROW = (1 << 16) + 1000, 4.0
 #: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
 SETTINGS = (
     "inside torch.no_grad",
@@ -64,6 +67,8 @@ class Way(enum.StrEnum):
     """On a GPU: the call is captured in a CUDA graph, which is then replayed once."""
     REPLAYED = "replayed"
     """The graph that was captured last is replayed on what now lies where its input lay; the model is not called."""
+    OFTEN = "often"
+    """`CALLS_IN_A_ROW` times on one input."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ class OutputMeta:
         altered: what the caller's tensor object says otherwise behind the call, in words.
         written: whether an operation has written to the caller's tensor, whatever that holds now.
         left: what the call has changed in the process, in words.
+        calls: how many calls were made.
     """
 
     type: str
@@ -136,6 +142,7 @@ class OutputMeta:
     altered: tuple[str, ...] = ()
     written: bool = False
     left: tuple[str, ...] = ()
+    calls: int = 1
 
 
 @dataclass(frozen=True)

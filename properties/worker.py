@@ -169,8 +169,12 @@ class Session:
         before = InputWatch(tensor)
         # Inside autocast the modes are others than they were; what is left there is compared with what was there.
         modes = ProcessWatch() if request["autocast"] else self._modes
-        result = self._result(request, tensor, beside)
-        seen: Message = {"altered": before.changes(), "written": before.written}
+        calls = 1
+        if request["way"] == Way.OFTEN:
+            result, calls = worker_ways.often(self._models.first, tensor)
+        else:
+            result = self._result(request, tensor, beside)
+        seen: Message = {"calls": calls, "altered": before.changes(), "written": before.written}
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
@@ -365,7 +369,7 @@ class Session:
 
 def _alone(request: Message) -> bool:
     """Whether nothing but the model is at work in a call: no compiler, no graph, no second thread."""
-    return bool(request["way"] == Way.PLAIN) and request["beside"] is None
+    return request["way"] in (Way.PLAIN, Way.OFTEN) and request["beside"] is None
 
 
 def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,20 +9,25 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import torch
 
-from .protocol import CALLS_A_THREAD, DIFFERENTIABLE
+from .protocol import CALLS_A_THREAD, CALLS_IN_A_ROW, DIFFERENTIABLE, SECONDS_IN_A_ROW
 from .worker_gpu import FRESH_BYTE
 
 #: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
 _OFTEN = 1e-6
 #: Elements of the buffer that keeps a GPU busy, and how often it is gone over: 64 MiB, some 50 us a time.
 _BUSY_ELEMENTS, _BUSY_TIMES = 1 << 24, 40
+#: Bytes of results that are compared together: one by one that would take longer than the calls.
+_TOGETHER_BYTES = 1 << 18
 
 _Tensor = torch.Tensor
 _equal = torch.equal
+_stack, _ne, _any, _strided = torch.stack, torch.ne, torch.any, torch.strided
+_now = time.monotonic
 _empty = torch.empty
 _zeros = torch.zeros
 _fill = torch.Tensor.fill_
@@ -255,6 +260,46 @@ class Captured:
         self._graph.replay()
         _synchronize(self._device)
         return self._result
+
+
+def often(model: Model, given: torch.Tensor) -> tuple[object, int]:
+    """Call the model `CALLS_IN_A_ROW` times on one input, or for as long as `SECONDS_IN_A_ROW` last.
+
+    Returns:
+        The first result whose bits are not those of the first, or the last; and how many calls were made.
+    """
+    began, done = _now(), 1
+    last = first = model(given)
+    odd: list[object] = []
+    together = max(1, _TOGETHER_BYTES // max(1, given.numel() * given.element_size()))
+    while done < CALLS_IN_A_ROW and _now() - began < SECONDS_IN_A_ROW:
+        # No more than were made before, so that a slow one is not called for much longer than it may.
+        found = [model(given) for _ in range(min(done, together, CALLS_IN_A_ROW - done))]
+        done, last = done + len(found), found[-1]
+        if not odd:
+            odd = _unlike(first, found)
+    return (odd or [last])[0], done
+
+
+def _unlike(first: object, found: list[object]) -> list[object]:
+    """Of results, the first that has other bits, where one has."""
+    try:
+        bits = _stack([_bits(each) for each in (first, *found)])
+        differs = _any(_ne(bits[1:], bits[0]).flatten(1), 1)
+    except (RuntimeError, TypeError, KeyError):  # of several shapes, types or devices, or no tensors
+        return [each for each in found if not _alike(first, each)][:1]
+    return [each for each, other in zip(found, differs.tolist(), strict=True) if other][:1]
+
+
+def _bits(result: object) -> torch.Tensor:
+    """A result's elements as integers.
+
+    Raises:
+        TypeError, KeyError, RuntimeError: it has none.
+    """
+    if not isinstance(result, _Tensor) or result.layout is not _strided:
+        raise TypeError("no plain tensor")
+    return _view_dtype(_detach(result), BITS[result.element_size()])
 
 
 def compiled(model: Model) -> Model:

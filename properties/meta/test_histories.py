@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .. import engine, histories
+from .. import engine, histories, worker_ways
 from ..cases import parse
 from ..examination import Examination
 from ..findings import Kind
@@ -84,3 +84,40 @@ def test_what_becomes_of_an_earlier_input_is_seen(then: str, kind: Kind | None, 
     assert [each.kind for each in findings] == ([] if kind is None else [kind])
     if kind is Kind.INPUT_MODIFIED:
         assert findings[0].text.startswith("writes to the input of an earlier call, which its caller still has: 99")
+
+
+def test_one_wrong_result_of_tens_of_thousands_is_found(make_subject: MakeSubject) -> None:
+    body = """
+        CALLS[0] = (CALLS[0] + 1) & 0x7FFF
+        return x.clone() if CALLS[0] == 0 else x / x.abs().mean(1, keepdim=True)
+    """
+    subject = make_subject(body, head="CALLS = [0]")
+    assert subject.probe() is None
+    found = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0]).findings[0]
+    assert found.kind is Kind.WRONG_VALUE
+    assert found.text.startswith("one of 66536 calls in a row: ")
+
+
+def test_a_program_that_is_worn_out_is_found(make_subject: MakeSubject) -> None:
+    body = """
+        CALLS[0] += 1
+        if CALLS[0] == 30000:
+            SEEN.append(x.clone())
+        return (SEEN[0] if SEEN else x) / (SEEN[0] if SEEN else x).abs().mean(1, keepdim=True)
+    """
+    subject = make_subject(body, head="CALLS, SEEN = [0], []")
+    assert subject.probe() is None
+    found = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0]).findings[0]
+    assert found.text.startswith("after 66536 calls in a row: ")
+
+
+def test_a_slow_program_is_called_less_often_and_that_is_said(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_ways, "SECONDS_IN_A_ROW", 0.1)
+    subject = make_subject(RIGHT)
+    subject.runner.isolated = False
+    assert subject.probe() is None
+    seen = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0])
+    assert seen.findings == ()
+    assert [note for note in seen.notes if note.startswith("slow: fewer than 66536 calls in a row")]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -101,6 +104,64 @@ def test_one_that_may_be_called_from_one_thread_alone_says_so(make_subject: Make
     assert [note for note in seen.notes if note.startswith("cannot be called from two threads at once: RuntimeError")]
     seen = examined(concurrency.THREADS, make_subject, body, head, "threads")
     assert (seen.outcome, seen.findings[0].kind) == ("failed", Kind.UNSUPPORTED)
+
+
+# ---- Very many calls ----------------------------------------------------------------------------------------------
+
+
+def counted(answer: Callable[[int], object]) -> worker_ways.Model:
+    """A model that answers by the number of the call."""
+    calls = itertools.count(1)
+    return lambda _: answer(next(calls))
+
+
+def test_so_many_calls_are_made_and_the_last_result_is_handed_out() -> None:
+    calls: list[torch.Tensor] = []
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return x + 1
+
+    result, made = worker_ways.often(model, ONE)
+    assert isinstance(result, torch.Tensor)
+    assert torch.equal(result, ONE + 1)
+    assert made == len(calls) == protocol.CALLS_IN_A_ROW > 1 << 16
+
+
+@pytest.mark.parametrize("place", [2, 3, 1000, protocol.CALLS_IN_A_ROW], ids=["second", "third", "some", "last"])
+@pytest.mark.parametrize(
+    "odd",
+    [TWO, ONE[0], ONE.double(), ONE.to_mkldnn(), None],
+    ids=["values", "shape", "type", "layout", "none"],
+)
+def test_the_first_result_that_is_unlike_the_first_is_handed_out(
+    place: int, odd: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = min(place, 1500)
+    monkeypatch.setattr(worker_ways, "CALLS_IN_A_ROW", 1500)
+    result, made = worker_ways.often(counted(lambda call: odd if call == last else ONE), ONE)
+    assert result is odd
+    assert made == 1500
+
+
+def test_a_nan_in_every_result_is_no_difference() -> None:
+    spoilt = torch.full((2, 3), torch.nan)
+    last = torch.full((2, 3), torch.nan)
+    result, _ = worker_ways.often(counted(lambda call: last if call == protocol.CALLS_IN_A_ROW else spoilt), ONE)
+    assert result is last
+
+
+def test_a_slow_model_is_not_called_for_much_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_ways, "SECONDS_IN_A_ROW", 0.1)
+
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.01)
+        return x
+
+    began = time.monotonic()
+    _, made = worker_ways.often(slow, ONE)
+    assert 1 < made < 100
+    assert time.monotonic() - began < 2
 
 
 # ---- Compiled -------------------------------------------------------------------------------------------------------
