@@ -1,7 +1,7 @@
 """Keeps its last input, and takes that for scratch in the next call of its size: the caller still had it.
 
 Seen: buffers that are recycled from call to call, and what was given taken for one's own
-Target: any
+Target: cpu
 Found as: input-modified
 Killed by: earlier-input
 In words: an earlier call
