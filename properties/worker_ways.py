@@ -21,8 +21,9 @@ from .worker_gpu import FRESH_BYTE
 _OFTEN = 1e-6
 #: Elements of the buffer that keeps a GPU busy, and how often it is gone over: 64 MiB, some 50 us a time.
 _BUSY_ELEMENTS, _BUSY_TIMES = 1 << 24, 40
-#: Bytes of results that are compared together: one by one that would take longer than the calls.
-_TOGETHER_BYTES = 1 << 18
+#: Bytes of results that are compared together: one by one that would take longer than the calls. A GPU is waited for
+#: each time, a CPU's caches hold no more.
+_TOGETHER_BYTES = {"cpu": 1 << 18, "cuda": 1 << 26}
 
 _Tensor = torch.Tensor
 _equal = torch.equal
@@ -271,7 +272,7 @@ def often(model: Model, given: torch.Tensor) -> tuple[object, int]:
     began, done = _now(), 1
     last = first = model(given)
     odd: list[object] = []
-    together = max(1, _TOGETHER_BYTES // max(1, given.numel() * given.element_size()))
+    together = max(1, _TOGETHER_BYTES[given.device.type] // max(1, given.numel() * given.element_size()))
     while done < CALLS_IN_A_ROW and _now() - began < SECONDS_IN_A_ROW:
         # No more than were made before, so that a slow one is not called for much longer than it may.
         found = [model(given) for _ in range(min(done, together, CALLS_IN_A_ROW - done))]

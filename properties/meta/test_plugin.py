@@ -123,34 +123,27 @@ def test_a_missing_gpu_fails_where_one_is_required(folder: Path) -> None:
     assert has_gpu or ("--require-gpu" in seen.stdout and report["tests"]["failed"] == 1)
 
 
-def test_k_finds_a_property_by_its_name(folder: Path) -> None:
-    seen = run(folder, "--candidate=right one.py", "-k", "scale-by-any", "--report-json=out.json")
-    assert seen.returncode == 0, seen.stdout
-    (entry,) = json.loads((folder / "out.json").read_text(encoding="utf-8"))["candidates"]
-    assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["scale-by-any"]
-
-
 def test_a_name_chooses_one_property_and_not_what_shares_its_letters(folder: Path) -> None:
-    seen = run(folder, "--candidate=right one.py", "-k", "odd or contact", "--report-json=out.json")
+    seen = run(folder, "--candidate=right one.py", "-k", "odd or row-order or contact", "--report-json=out.json")
     assert seen.returncode == 0, seen.stdout
     (entry,) = json.loads((folder / "out.json").read_text(encoding="utf-8"))["candidates"]
-    assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["contact", "odd"]
+    assert [prop["name"] for prop in entry["targets"]["cpu"]["properties"]] == ["contact", "odd", "row-order"]
     none = run(folder, "--candidate=right one.py", "-k", "values", "--report-json=out.json")
     assert none.returncode == 5, "test_invariances.py has none, though 'values' is a word of its tests"
 
 
-@pytest.mark.parametrize("several", [(), ("-n", "2")])
-def test_where_no_property_is_chosen_they_are_listed_and_there_is_nothing_to_sum_up(
-    folder: Path, several: tuple[str, ...]
-) -> None:
-    if several:
-        pytest.importorskip("xdist")
-    seen = run(folder, "--candidate=right one.py", "--target=all", "-k", "no_such_property", *several)
+def test_where_no_property_is_chosen_they_are_listed_and_there_is_nothing_to_sum_up(folder: Path) -> None:
+    seen = run(folder, "--candidate=right one.py", "--target=all", "-k", "no_such_property")
     assert seen.returncode == 5, seen.stdout
     assert "-k no_such_property: no property matches; there are contact, shapes, values," in seen.stdout
     assert "= kernelproof =" not in seen.stdout
     assert "not run" not in seen.stdout
-    run(folder, "--candidate=right one.py", "-k", "no_such_property", "--report-json=out.json", *several)
+
+
+def test_where_there_is_a_report_it_lists_the_properties_for_who_reads_it(folder: Path) -> None:
+    pytest.importorskip("xdist")
+    seen = run(folder, "--candidate=right one.py", "-k", "no_such_property", "--report-json=out.json", "-n", "2")
+    assert seen.returncode == 5, seen.stdout
     said = json.loads((folder / "out.json").read_text(encoding="utf-8"))["run"]["usage_error"]
     assert said.startswith("-k no_such_property: no property matches")
 
