@@ -27,7 +27,7 @@ BESIDE = "beside"
 CALLS_A_THREAD = 8
 #: Calls in a row of `Way.OFTEN`: a count in 16 bits comes round, and goes on for a while. No further one is begun after
 #: so many seconds.
-CALLS_IN_A_ROW, SECONDS_IN_A_ROW = (1 << 16) + 1000, 4.0
+CALLS_IN_A_ROW, SECONDS_IN_A_ROW = (1 << 16) + 1000, 8.0
 #: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
 SETTINGS = (
     "inside torch.no_grad",

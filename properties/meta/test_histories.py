@@ -10,6 +10,7 @@ from ..examination import Examination
 from ..findings import Kind
 from ..histories import Step, steps
 from ..profiles import Profile
+from ..subject import Subject
 from .conftest import RIGHT, MakeSubject
 
 QUICK = Profile("test", examples=10, long_examples=3, longest=1 << 17, shrink_seconds=4, deaths=12)
@@ -86,38 +87,40 @@ def test_what_becomes_of_an_earlier_input_is_seen(then: str, kind: Kind | None, 
         assert findings[0].text.startswith("writes to the input of an earlier call, which its caller still has: 99")
 
 
-def test_one_wrong_result_of_tens_of_thousands_is_found(make_subject: MakeSubject) -> None:
+def called_often(subject: Subject, seconds: float, monkeypatch: pytest.MonkeyPatch) -> Examination:
+    """In this process, where the time that the calls may take can be set: how fast the machine is decides nothing."""
+    monkeypatch.setattr(worker_ways, "SECONDS_IN_A_ROW", seconds)
+    subject.runner.isolated = False
+    assert subject.probe() is None
+    return engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0])
+
+
+def test_one_wrong_result_of_tens_of_thousands_is_found(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = """
         CALLS[0] = (CALLS[0] + 1) & 0x7FFF
         return x.clone() if CALLS[0] == 0 else x / x.abs().mean(1, keepdim=True)
     """
-    subject = make_subject(body, head="CALLS = [0]")
-    assert subject.probe() is None
-    found = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0]).findings[0]
+    found = called_often(make_subject(body, head="CALLS = [0]"), 600, monkeypatch).findings[0]
     assert found.kind is Kind.WRONG_VALUE
     assert found.text.startswith("one of 66536 calls in a row: ")
 
 
-def test_a_program_that_is_worn_out_is_found(make_subject: MakeSubject) -> None:
+def test_a_program_that_is_worn_out_is_found(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
         CALLS[0] += 1
         if CALLS[0] == 30000:
             SEEN.append(x.clone())
         return (SEEN[0] if SEEN else x) / (SEEN[0] if SEEN else x).abs().mean(1, keepdim=True)
     """
-    subject = make_subject(body, head="CALLS, SEEN = [0], []")
-    assert subject.probe() is None
-    found = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0]).findings[0]
+    found = called_often(make_subject(body, head="CALLS, SEEN = [0], []"), 600, monkeypatch).findings[0]
     assert found.text.startswith("after 66536 calls in a row: ")
 
 
 def test_a_slow_program_is_called_less_often_and_that_is_said(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_ways, "SECONDS_IN_A_ROW", 0.1)
-    subject = make_subject(RIGHT)
-    subject.runner.isolated = False
-    assert subject.probe() is None
-    seen = engine.replay(subject, histories.MANY_CALLS, histories.MANY_CALLS.pinned[0])
+    seen = called_often(make_subject(RIGHT), 0.1, monkeypatch)
     assert seen.findings == ()
     assert [note for note in seen.notes if note.startswith("slow: fewer than 66536 calls in a row")]
