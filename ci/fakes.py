@@ -19,6 +19,8 @@ from typing import Any
 from ci.gate_record import INTERLEAVED, Case, Contestant, Estimate, Machine, Record
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+# A file on a disk that is always full, and why a test of it is left out elsewhere.
+FULL, NO_FULL = Path("/dev/full"), "the system has no disk that is always full"
 
 # Makes the environment for the interpreter that runs it; the arguments are checkout, cache, offline, tools, gpu.
 ENSURE = """

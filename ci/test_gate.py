@@ -97,13 +97,13 @@ def test_the_record_is_kept_where_it_is_asked_for(run: Callable[..., int], tmp_p
     assert gate_record.read((tmp_path / "kept.json").read_text(encoding="utf-8")).base.label == "base.py"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
+@pytest.mark.skipif(not fakes.FULL.exists(), reason=fakes.NO_FULL)
 @pytest.mark.parametrize(("verdict", "code"), [("same", INTERNAL), ("slower", REJECTED)])
 def test_nothing_is_the_same_without_the_record_that_was_asked_for(
     run: Callable[..., int], verdict: str, code: int
 ) -> None:
     record = test_gate_record.record(replace(test_gate_record.SAME_CASE, verdict=verdict))
-    assert run(record, "--report-json=/dev/full") == code
+    assert run(record, f"--report-json={fakes.FULL}") == code
 
 
 def test_without_a_base_every_expected_case_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

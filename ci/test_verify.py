@@ -124,14 +124,11 @@ def test_the_report_is_copied_to_where_the_user_wants_it(suite: Suite, tmp_path:
     assert json.loads((tmp_path / "wanted.json").read_text(encoding="utf-8")) == document
 
 
-FULL = Path("/dev/full")
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="the system has no disk that is always full")
+@pytest.mark.skipif(not fakes.FULL.exists(), reason=fakes.NO_FULL)
 @pytest.mark.parametrize(("verdict", "code"), [("accepted", INTERNAL), ("rejected", REJECTED)])
 def test_nothing_is_accepted_without_the_report_that_was_asked_for(suite: Suite, verdict: str, code: int) -> None:
     suite.prepare(fakes.report(fakes.candidate(verdict)))
-    assert verify.judge(suite.made, Options(report=FULL)).code == code
+    assert verify.judge(suite.made, Options(report=fakes.FULL)).code == code
 
 
 def test_a_replay_names_the_python_of_a_venv_whose_torch_is_used(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

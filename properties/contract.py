@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from . import strategies
-from .cases import Case, parse
+from .cases import DTYPES, Case, parse
 from .examination import Property
 from .strategies import Domain
 from .trial import Trial
@@ -117,16 +117,13 @@ VALUES = Property(
     _plain,
     pinned=tuple(
         parse(f"shape=7x33,dtype={dtype},values={values},seed=5")
-        for dtype in ("float32", "float64", "float16", "bfloat16")
+        for dtype in DTYPES
         for values in ("tiny", "huge", "near-max", "row-scales", "any-scale", "zeros", "zero-rows", "outlier")
     )
-    + tuple(
-        parse(f"shape=9x161,dtype={dtype},values=padded,seed=5")
-        for dtype in ("float32", "float64", "float16", "bfloat16")
-    )
+    + tuple(parse(f"shape=9x161,dtype={dtype},values=padded,seed=5") for dtype in DTYPES)
     + tuple(
         parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")
-        for dtype in ("float32", "float64", "float16", "bfloat16")
+        for dtype in DTYPES
         for shape in ("5x2", "5x64", "3x1031", "2x65x3")
     )
     # Of so few columns the sum does not overflow, and means pass 2^126: their reciprocals are subnormal.

@@ -218,14 +218,24 @@ def _alike(left: object, right: object) -> bool:
     """Whether two results are the same in every bit, as far as that can be told."""
     if not (isinstance(left, _Tensor) and isinstance(right, _Tensor)):
         return left is right
-    if left.layout is not torch.strided or (left.dtype, left.shape, left.layout) != (
-        right.dtype,
-        right.shape,
-        right.layout,
-    ):
+    if (left.dtype, left.shape) != (right.dtype, right.shape):
         return False
-    whole = BITS.get(left.element_size())
-    return whole is not None and _equal(_view_dtype(left.detach(), whole), _view_dtype(right.detach(), whole))
+    try:
+        return _equal(_bits(left), _bits(right))
+    except (TypeError, KeyError):
+        return False
+
+
+def _bits(result: object) -> torch.Tensor:
+    """A result's elements as integers.
+
+    Raises:
+        TypeError: it is no plain tensor.
+        KeyError: no integer is as large as its elements.
+    """
+    if not isinstance(result, _Tensor) or result.layout is not _strided:
+        raise TypeError("no plain tensor")
+    return _view_dtype(_detach(result), BITS[result.element_size()])
 
 
 class Captured:
@@ -251,13 +261,9 @@ class Captured:
 
     def replay(self) -> object:
         """The result after a replay; what it held before is overwritten with the byte of fresh memory."""
-        if isinstance(self._result, _Tensor) and self._result.layout is torch.strided:
-            whole = BITS.get(self._result.element_size())
-            if whole is not None:
-                byte = FRESH_BYTE.to_bytes(1, "little")
-                with _no_grad():
-                    pattern = int.from_bytes(byte * self._result.element_size(), "little")
-                    _fill(_view_dtype(self._result.detach(), whole), pattern)
+        with contextlib.suppress(TypeError, KeyError), _no_grad():
+            bits = _bits(self._result)
+            _fill(bits, int.from_bytes(FRESH_BYTE.to_bytes(1, "little") * bits.element_size(), "little"))
         self._graph.replay()
         _synchronize(self._device)
         return self._result
@@ -277,8 +283,7 @@ def often(model: Model, given: torch.Tensor) -> tuple[object, int]:
         # No more than were made before, so that a slow one is not called for much longer than it may.
         found = [model(given) for _ in range(min(done, together, CALLS_IN_A_ROW - done))]
         done, last = done + len(found), found[-1]
-        if not odd:
-            odd = _unlike(first, found)
+        odd = odd or _unlike(first, found)
     return (odd or [last])[0], done
 
 
@@ -290,17 +295,6 @@ def _unlike(first: object, found: list[object]) -> list[object]:
     except (RuntimeError, TypeError, KeyError):  # of several shapes, types or devices, or no tensors
         return [each for each in found if not _alike(first, each)][:1]
     return [each for each, other in zip(found, differs.tolist(), strict=True) if other][:1]
-
-
-def _bits(result: object) -> torch.Tensor:
-    """A result's elements as integers.
-
-    Raises:
-        TypeError, KeyError, RuntimeError: it has none.
-    """
-    if not isinstance(result, _Tensor) or result.layout is not _strided:
-        raise TypeError("no plain tensor")
-    return _view_dtype(_detach(result), BITS[result.element_size()])
 
 
 def compiled(model: Model) -> Model:
