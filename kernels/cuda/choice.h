@@ -33,6 +33,8 @@ enum class Regime : int {
   kColumns = 6,  // columns.cuh
   kStrided = 7,  // strided.cuh
   kSweeps = 8,   // sweeps.cuh
+  kRegisters = 9,  // team_rows.cuh, one block a row, in its registers
+  kAlone = 10,     // team_rows.cuh, one block a row, which has an SM to itself
 };
 
 struct Plan {
@@ -47,10 +49,11 @@ struct Plan {
   int shifted;     // kColumns: are units shifted against the rows of a tile?
   int across;      // kColumns: units across a tile
   int width;       // kColumns: rows of a tile
-  // kBlock, kCluster, kGrid: vectors of a slice, kColumns: units of a thread, all in shared memory; kSweeps: vectors of
-  // a chunk.
+  // kBlock, kCluster, kGrid, kAlone: vectors of a slice, kColumns: units of a thread, all in shared memory; kSweeps:
+  // vectors of a chunk.
   int held;
-  // kGrid: vectors of a slice, those beyond `held` in registers, or read twice; kSweeps: chunks of a row.
+  // kGrid: vectors of a slice, those beyond `held` in registers, or read twice; kAlone: vectors of a row, those beyond
+  // `held` in registers; kSweeps: chunks of a row.
   std::int64_t slice;
   std::int64_t teams;      // kGrid: teams that run side by side; kSweeps: rows of a launch
   std::int64_t blocks;     // of the launch
@@ -81,6 +84,19 @@ constexpr int kSweepGroup = 256;    // chunks that are added up together
 constexpr int kFastMemory = 30;
 constexpr int kFastCluster = 4;
 constexpr int kTeamThreads = 384;  // of a block that keeps a slice, at most
+// Where memory is fast, what an SM has under way at once counts: with 60 to 150 KB it moves 0.96 to 0.99 of a copy, with
+// the 200 KB of three long slices 0.94 to 0.96. So long rows are kept by two blocks an SM, or by one. Shorter rows are
+// kept in registers, without the way through shared memory.
+constexpr int kManyRows = 16;                   // for each SM: with fewer long ones the chip waits for the last
+constexpr std::int64_t kUnderWay = 58 << 10;    // bytes, at least: 48 KB lose 4 %
+constexpr int kSmRegisters = 65536;             // of every architecture that has clusters, and of most without
+constexpr std::int64_t kAloneFrom = 120 << 10;  // bytes: 16-bit types would lose 3 % at 112 KB
+constexpr std::int64_t two_from(Kind kind) {
+  return (element_bytes(kind) == 2 ? 52 : 34) << 10;  // bytes: 16-bit types would lose 4 % at 48 KB
+}
+constexpr std::int64_t registers_from(Kind kind) {
+  return (element_bytes(kind) == 2 ? 12 : 16) << 10;  // bytes: shorter rows gain nothing
+}
 constexpr int kColumnThreads = 256;
 constexpr int kColumnTeam = 8;  // blocks that share the columns of a tile, at most
 constexpr int kStridedThreads = 256;
@@ -107,6 +123,10 @@ constexpr std::int64_t common(std::int64_t a, std::int64_t b) {
   return b == 0 ? a : common(b, a % b);
 }
 
+inline std::int64_t row_bytes(Layout const& at) {
+  return at.columns * element_bytes(at.kind);
+}
+
 // Does every row of the input start at a multiple of `bytes`?
 inline bool aligned(Layout const& at, int bytes) {
   if (reinterpret_cast<std::uintptr_t>(at.in) % bytes != 0) return false;
@@ -127,7 +147,7 @@ inline bool flat(Layout const& at) {
 // cache is not asked for its size: both tensors are beyond it where each is twice all shared memory.
 inline bool tiled(Layout const& at, Limits const& device) {
   if (!flat(at)) return false;
-  std::int64_t const row = at.columns * element_bytes(at.kind);
+  std::int64_t const row = row_bytes(at);
   return row <= kTileMaxRow || at.rows * row > 2 * static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
 }
 
@@ -228,6 +248,25 @@ constexpr int kept(Kind kind) {
   return kind == Kind::kFloat32 ? 3 : 1;
 }
 
+// Threads of a block with its row in registers, at most, and the vectors of a thread; the same of a block that has an SM
+// to itself, and shared memory besides.
+constexpr int register_threads(Kind kind) {
+  return kind == Kind::kFloat32 ? 640 : 448;
+}
+constexpr int register_each(Kind kind) {
+  return kind == Kind::kFloat32 ? 4 : 5;
+}
+// Registers that a thread with its part of a row there takes on sm_90a, in units of eight.
+constexpr int register_words(Kind kind) {
+  return kind == Kind::kFloat32 ? 48 : kind == Kind::kFloat64 ? 56 : 72;
+}
+constexpr int alone_threads(Kind kind) {
+  return kind == Kind::kFloat64 ? 1024 : 768;
+}
+constexpr int alone_each(Kind kind) {
+  return kind == Kind::kFloat32 ? 6 : 0;
+}
+
 inline bool fast_memory(Limits const& device) {
   return device.memory > kFastMemory * device.sms;
 }
@@ -243,16 +282,67 @@ inline int team_threads(Kind kind, std::int64_t held, std::int64_t team, Limits 
   return static_cast<int>(larger(fewer ? 32 : 64, smaller(power_of_two(held / (fewer ? 12 : 6)), 256)));
 }
 
+// May vectors of every row of the input be stored as vectors of the output?
+inline bool same_phase(Layout const& at) {
+  std::int64_t const size = element_bytes(at.kind);
+  std::int64_t apart = reinterpret_cast<std::intptr_t>(at.in) - reinterpret_cast<std::intptr_t>(at.out);
+  for (int d = 0; d < at.outer.dims; ++d) apart |= (at.outer.in[d] - at.outer.out[d]) * size;
+  return apart % kVector == 0;
+}
+
+inline int threads_for_registers(Layout const& at, std::int64_t vectors) {
+  return static_cast<int>(round_up(ceil_div(vectors, register_each(at.kind)), kWarp));
+}
+
+inline bool fits_registers(Layout const& at, std::int64_t vectors) {
+  if (!same_phase(at) || row_bytes(at) < registers_from(at.kind)) return false;
+  if (vectors > register_threads(at.kind) * register_each(at.kind)) return false;
+  return kSmRegisters / (threads_for_registers(at, vectors) * register_words(at.kind)) * row_bytes(at) >= kUnderWay;
+}
+
+// A block for each row of so many vectors, which it keeps in registers.
+inline Plan registers(Layout const& at, std::int64_t vectors) {
+  Plan plan{};
+  plan.regime = Regime::kRegisters;
+  plan.threads = threads_for_registers(at, vectors);
+  plan.team = 1;
+  plan.blocks = at.rows;
+  return plan;
+}
+
+inline bool fits_alone(Layout const& at, std::int64_t vectors, std::int64_t most) {
+  return same_phase(at) && row_bytes(at) >= kAloneFrom &&
+         vectors <= most + alone_threads(at.kind) * alone_each(at.kind);
+}
+
+// A block, and an SM, for each row of so many vectors, of which at most so many may lie in shared memory.
+inline Plan alone(Layout const& at, Limits const& device, std::int64_t vectors, std::int64_t most) {
+  Plan plan{};
+  plan.regime = Regime::kAlone;
+  plan.threads = alone_threads(at.kind);
+  plan.team = 1;
+  plan.blocks = at.rows;
+  plan.slice = slice(vectors, 1);
+  plan.held = static_cast<int>(smaller(plan.slice, most));
+  plan.shared = larger(plan.held * kVector, shared_for(device, 2, kTeamStatic) + kLine);  // too much for a second block
+  return plan;
+}
+
 inline Plan team(Layout const& at, Limits const& device) {
   int const per = kVector / element_bytes(at.kind);
   // A row may begin up to seven vectors into its first line.
   std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
   auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
+  bool const fast = fast_memory(device);
+  bool const many = fast && at.rows >= kManyRows * static_cast<std::int64_t>(device.sms);
+  if (fast && at.rows >= device.sms && fits_registers(at, vectors)) return registers(at, vectors);
+  if (many && fits_alone(at, vectors, capacity(1))) return alone(at, device, vectors, capacity(1));
+  bool const two = many && row_bytes(at) >= two_from(at.kind) && slice(vectors, 1) <= capacity(2);
   Plan plan{};
   // Three blocks an SM: while one waits for its sum and one stores, one still loads. Two where clusters are not to be
   // had, which keeps longer rows in one block, or where there is no grid to give them to: it is faster than clusters at
   // two blocks an SM (rows of 1.6 MB at 0.97 of a copy, not 0.93).
-  std::int64_t team = 0;
+  std::int64_t team = two ? 1 : 0;
   int const least = device.max_cluster > 1 && device.cooperative != 0 ? 3 : 2;
   for (int blocks = 3; blocks >= least && team == 0; --blocks) {
     std::int64_t need = 1;
@@ -263,7 +353,7 @@ inline Plan team(Layout const& at, Limits const& device) {
   // fast, blocks that stay are better, if there are rows to stay for (1 MB: 0.93 of a copy, not 0.86; elsewhere 0.965,
   // not 0.978).
   std::int64_t const slots = 3 * static_cast<std::int64_t>(device.sms);
-  if (fast_memory(device) && device.cooperative != 0 && team > kFastCluster && at.rows * team > slots) team = 0;
+  if (fast && device.cooperative != 0 && team > kFastCluster && at.rows * team > slots) team = 0;
   std::int64_t held = 0;
   if (team > 0) {
     // Few rows: more blocks a row until each SM has one, while a slice keeps 4 KB.
@@ -299,7 +389,7 @@ inline Plan team(Layout const& at, Limits const& device) {
   }
   plan.team = static_cast<int>(team);
   plan.held = static_cast<int>(held);
-  plan.shared = held * kVector;
+  plan.shared = two ? shared_for(device, 2, kTeamStatic) : held * kVector;
   plan.threads = team_threads(at.kind, held, team, device);
   return plan;
 }
@@ -413,7 +503,7 @@ inline Plan strided(Layout const& at) {
 inline Plan choose(Layout const& at, Limits const& device) {
   if (at.rows == 0 || at.columns == 0) return Plan{};
   if (at.column_in == 1 && at.column_out == 1 && at.outer.dims <= kFewOuter) {
-    std::int64_t const row = at.columns * element_bytes(at.kind);
+    std::int64_t const row = choice::row_bytes(at);
     if (row > choice::kShortMaxRow) return choice::team(at, device);
     return choice::tiled(at, device) ? choice::tile(at) : choice::group(at, device);
   }

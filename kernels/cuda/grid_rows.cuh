@@ -34,35 +34,6 @@ struct GridArgs {
   GridMeeting meeting;
 };
 
-// The places of a slice beyond shared memory, each thread its own, in registers.
-template <typename T> struct Kept {
-  uint4 vector[kKept<T>];
-
-  static __device__ int place(int k, int held) { return held + static_cast<int>(threadIdx.x) + k * kGridThreads; }
-
-  __device__ void load(Slice<T> const& slice, int held) {
-#pragma unroll
-    for (int k = 0; k < kKept<T>; ++k) {
-      vector[k] = make_uint4(0, 0, 0, 0);
-      if (place(k, held) < slice.end) vector[k] = load16(slice.in + place(k, held) * kPerVector<T>);
-    }
-  }
-
-  __device__ SumOf<T> sum() const {
-    SumOf<T> sum = 0;
-#pragma unroll
-    for (int k = 0; k < kKept<T>; ++k) sum += abs_sum<T>(vector[k]);
-    return sum;
-  }
-
-  __device__ void store(Slice<T> const& slice, int held, RowScale<SumOf<T>> scale) const {
-#pragma unroll
-    for (int k = 0; k < kKept<T>; ++k) {
-      if (place(k, held) < slice.end) store_vector<T>(slice, place(k, held), vector[k], scale);
-    }
-  }
-};
-
 // The sum of magnitudes of places [from, end).
 template <typename T> __device__ inline SumOf<T> sum_rest(Slice<T> const& slice, int from) {
   SumOf<T> sum = 0;
@@ -123,7 +94,7 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
 
   unsigned row = static_cast<unsigned>(place.team);
   Places mine;
-  Kept<T> kept;
+  Kept<T, kKept<T>, kGridThreads> kept;
   Sum edge;
   {
     Slice<T> const first = slice_at(row);

@@ -31,6 +31,16 @@ static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= si
               "choice.h and team.cuh disagree");
 static_assert(choice::kTeamThreads == kTeamThreads && choice::kFastCluster * kTeamThreads <= kMaxTeamWarps * kWarp,
               "choice.h and team_rows.cuh disagree");
+template <typename T> constexpr bool rooms_agree(Kind kind) {
+  using Registers = RoomFor<T, Room::kRegisters>;
+  using Both = RoomFor<T, Room::kBoth>;
+  return choice::register_threads(kind) == Registers::kThreads && choice::register_each(kind) == Registers::kKept &&
+         choice::alone_threads(kind) == Both::kThreads && choice::alone_each(kind) == Both::kKept &&
+         Both::kThreads <= kMaxTeamWarps * kWarp;
+}
+static_assert(rooms_agree<float>(Kind::kFloat32) && rooms_agree<double>(Kind::kFloat64) &&
+                  rooms_agree<__half>(Kind::kFloat16) && rooms_agree<__nv_bfloat16>(Kind::kBFloat16),
+              "choice.h and team_rows.cuh disagree");
 static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
 static_assert(choice::kSweepChunk % (kSweepShare * kVectorBytes) == 0, "a chunk is a whole number of shares");
 static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
@@ -162,10 +172,18 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
 }
 
 template <typename T> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {
-  TeamArgs const args{rows_of<kFewOuter>(at), log2_of(plan.team), plan.held};
+  TeamArgs args{rows_of<kFewOuter>(at), log2_of(plan.team), plan.held, plan.held};
   Shape const shape{plan.blocks, plan.threads, plan.shared, plan.team, false};
-  if (plan.regime == Regime::kBlock) return launch(team_rows<T, Team::kBlock>, args, shape, stream);
-  return launch(team_rows<T, Team::kCluster>, args, shape, stream);
+  switch (plan.regime) {
+    case Regime::kRegisters:
+      args.slice = plan.threads * RoomFor<T, Room::kRegisters>::kKept;
+      return launch(team_rows<T, Team::kBlock, Room::kRegisters>, args, shape, stream);
+    case Regime::kAlone:
+      args.slice = static_cast<int>(plan.slice);
+      return launch(team_rows<T, Team::kBlock, Room::kBoth>, args, shape, stream);
+    case Regime::kBlock: return launch(team_rows<T, Team::kBlock, Room::kShared>, args, shape, stream);
+    default: return launch(team_rows<T, Team::kCluster, Room::kShared>, args, shape, stream);
+  }
 }
 
 template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
@@ -242,7 +260,9 @@ template <typename T> cudaError_t run(Layout const& at, Plan const& plan, void* 
     case Regime::kTile: return run_tile<T>(at, plan, stream);
     case Regime::kGroup: return run_group<T>(at, plan, stream);
     case Regime::kBlock:
-    case Regime::kCluster: return run_team<T>(at, plan, stream);
+    case Regime::kCluster:
+    case Regime::kRegisters:
+    case Regime::kAlone: return run_team<T>(at, plan, stream);
     case Regime::kGrid: return run_grid<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);

@@ -35,7 +35,19 @@ SOURCES: Final = Sources(
 )
 
 # The kernels by their number in choice.h.
-REGIMES: Final = ("empty", "tile", "group", "block", "cluster", "grid", "columns", "strided", "sweeps")
+REGIMES: Final = (
+    "empty",
+    "tile",
+    "group",
+    "block",
+    "cluster",
+    "grid",
+    "columns",
+    "strided",
+    "sweeps",
+    "registers",
+    "alone",
+)
 
 _FIRST_CALL = threading.Lock()
 

@@ -86,6 +86,50 @@ __device__ inline void store_vector(Slice<T> const& slice, int place, uint4 cons
   }
 }
 
+// The places of a slice beyond the first `held`, each thread its own, in registers. kThreads: of every block; 0 where
+// their number is not fixed, and the whole slice may lie in registers (`held` is 0).
+template <typename T, int kCount, int kThreads> struct Kept {
+  uint4 vector[kCount];
+
+  static __device__ int place(int k, int held) {
+    return held + static_cast<int>(threadIdx.x) + k * (kThreads > 0 ? kThreads : static_cast<int>(blockDim.x));
+  }
+
+  static __device__ bool has(Slice<T> const& slice, int place) {
+    return kThreads > 0 ? place < slice.end : Places{slice.begin, slice.end}.has(place);
+  }
+
+  __device__ void load(Slice<T> const& slice, int held) {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      vector[k] = make_uint4(0, 0, 0, 0);
+      if (has(slice, place(k, held))) vector[k] = load16(slice.in + place(k, held) * kPerVector<T>);
+    }
+  }
+
+  __device__ SumOf<T> sum() const {
+    SumOf<T> sum = 0;
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) sum += abs_sum<T>(vector[k]);
+    return sum;
+  }
+
+  // kSamePhase: is it known that vectors of the input may be stored as vectors of the output?
+  template <bool kSamePhase = false>
+  __device__ void store(Slice<T> const& slice, int held, RowScale<SumOf<T>> scale) const {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      int const at = place(k, held);
+      if (!has(slice, at)) continue;
+      if constexpr (kSamePhase) {
+        store16(slice.out + at * kPerVector<T>, quotient16<T>(vector[k], scale));
+      } else {
+        store_vector<T>(slice, at, vector[k], scale);
+      }
+    }
+  }
+};
+
 // The output has another phase than the input: whole vectors of the output are gathered from the slice in shared
 // memory.
 template <typename T>

@@ -12,9 +12,13 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 
 import pytest
+import torch
 
 from kernels.cuda.op import REGIMES, SOURCES, Limits
 from kernels.toolchain import find_compiler
+
+from .. import layouts
+from .test_kernel_cuda import CARDS, UNUSED, cases
 
 H100 = Limits(sms=132, shared_per_sm=233472, shared_per_block=232448, max_cluster=16, cooperative=True, memory=3352)
 H200 = replace(H100, memory=4916)
@@ -188,13 +192,85 @@ def test_few_rows_are_spread_over_more_blocks(choose: Choose) -> None:
 
 
 def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> None:
-    for columns, team in ((65535, "cluster"), (75648, "cluster"), (75649, "grid"), (262143, "grid")):
+    for columns in (82369, 262143):
         assert choose((4096, columns), device=H100).regime == "cluster"
-        assert choose((4096, columns), device=H200).regime == team
+        assert choose((4096, columns), device=H200).regime == "grid"
     # Not where all rows run at once, nor where such a launch is not to be had.
     assert choose((49, 131072), device=H200).regime == "cluster"
     assert choose((50, 131072), device=H200).regime == "grid"
     assert choose((4096, 262143), device=replace(H200, cooperative=False)).regime == "cluster"
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "regime", "an_sm"),
+    [
+        (4095, "fp32", "block", 12),
+        (4096, "fp32", "registers", 0),
+        (7143, "fp32", "registers", 0),
+        (7144, "fp32", "block", 7),  # two blocks of 28 KB in registers would be too little under way
+        (7423, "fp32", "block", 7),
+        (7424, "fp32", "registers", 0),
+        (10215, "fp32", "registers", 0),
+        (10216, "fp32", "block", 2),
+        (10240, "fp32", "registers", 0),  # each begins at a line
+        (28615, "fp32", "block", 2),
+        (28616, "fp32", "cluster", 0),
+        (30719, "fp32", "cluster", 0),
+        (30720, "fp32", "alone", 1),
+        (65535, "fp32", "alone", 1),
+        (76231, "fp32", "alone", 1),
+        (76232, "fp32", "grid", 0),
+        (6143, "bf16", "block", 16),
+        (6144, "bf16", "registers", 0),
+        (11471, "bf16", "registers", 0),
+        (11472, "bf16", "block", 9),
+        (14847, "bf16", "block", 7),
+        (17871, "bf16", "registers", 0),
+        (17872, "bf16", "block", 6),
+        (26623, "bf16", "block", 4),
+        (26624, "bf16", "block", 2),
+        (61440, "bf16", "alone", 1),
+        (115599, "bf16", "alone", 1),
+        (115600, "bf16", "cluster", 0),
+        (2048, "fp64", "registers", 0),
+        (4467, "fp64", "registers", 0),
+        (4468, "fp64", "block", 2),
+        (15360, "fp64", "alone", 1),
+        (28899, "fp64", "alone", 1),
+        (28900, "fp64", "cluster", 0),
+    ],
+)
+def test_fast_memory_has_fewer_bytes_under_way(
+    choose: Choose, columns: int, kind: str, regime: str, an_sm: int
+) -> None:
+    plan = choose((32768, columns), kind, H200)
+    assert plan.regime == regime
+    if an_sm:
+        static = 1152 + 1024
+        assert H200.shared_per_sm // (plan.shared + static) == an_sm
+    assert choose((32768, columns), kind, H100).regime in ("block", "cluster")
+
+
+def test_fast_memory_asks_for_a_row_or_many_for_every_multiprocessor(choose: Choose) -> None:
+    for rows, in_registers, by_itself in (
+        (131, "cluster", "cluster"),
+        (132, "registers", "cluster"),
+        (2111, "registers", "cluster"),
+        (2112, "registers", "alone"),
+    ):
+        assert choose((rows, 8192), device=H200).regime == in_registers
+        assert choose((rows, 65536), device=H200).regime == by_itself
+    assert choose((2111, 16384), device=H200).shared < choose((2112, 16384), device=H200).shared
+
+
+def test_a_row_stays_in_registers_where_its_result_begins_as_it_does(choose: Choose) -> None:
+    for columns, there in ((8191, "registers"), (65535, "alone")):
+        shape = (4096, columns)
+        assert choose(shape, device=H200).regime == there
+        assert choose(shape, device=H200, offset=4).regime == there
+        assert choose(shape, device=H200, offset=1).regime != there
+        assert choose(shape, device=H200, strides=(columns + 4, 1), out=(columns, 1)).regime == there
+        assert choose(shape, device=H200, strides=(columns + 1, 1), out=(columns, 1)).regime != there
 
 
 @pytest.mark.parametrize(
@@ -223,12 +299,16 @@ def test_rows_of_half_the_chip_and_more_have_two_teams(choose: Choose, columns: 
     [
         (4095, "bf16", 128, 64),
         (2561, "fp16", 64, 32),
-        (8191, "bf16", 256, 128),
-        (16383, "bf16", 256, 256),
+        (5119, "bf16", 128, 64),
+        (8191, "bf16", 256, 224),
+        (16383, "bf16", 256, 416),
         (32767, "bf16", 256, 384),
-        (65535, "bf16", 256, 384),
-        (65535, "fp32", 256, 384),
+        (65535, "bf16", 256, 768),
+        (65535, "fp32", 256, 768),
+        (16384, "fp64", 256, 1024),
         (4095, "fp32", 256, 256),
+        (4096, "fp32", 256, 256),
+        (8191, "fp32", 256, 544),
         (2049, "fp32", 128, 128),
         (12199, "fp32", 256, 256),
         (12289, "fp32", 256, 384),
@@ -272,6 +352,16 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
                 assert plan.shared + 2048 <= device.shared_per_block, label
                 assert plan.threads * plan.team // 32 <= 16 * 8, label
                 assert plan.blocks == rows * plan.team, label
+            case "registers":
+                assert plan.threads * (4 if kind == "fp32" else 5) >= vectors, label
+                assert plan.threads <= (640 if kind == "fp32" else 448), label
+                assert (plan.blocks, plan.shared) == (rows, 0), label
+            case "alone":
+                assert plan.held + plan.threads * (6 if kind == "fp32" else 0) >= plan.slice >= vectors, label
+                assert plan.held * 16 <= plan.shared, label
+                assert plan.shared + 1152 <= device.shared_per_block, label
+                assert 2 * (plan.shared + 1152 + 1024) > device.shared_per_sm, label
+                assert plan.blocks == rows, label
             case "grid":
                 assert device.cooperative, label
                 assert plan.slice * plan.team >= vectors, label
@@ -335,3 +425,14 @@ def test_rows_beyond_two_to_the_31_are_addressed(choose: Choose) -> None:
     plan = choose((3 * 2**31, 3), "fp16")
     assert plan.rows == 3 * 2**31
     assert plan.blocks * plan.rows_each >= plan.rows
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_shapes_that_are_tried_on_a_card_get_every_kernel_that_it_has(choose: Choose, card: str) -> None:
+    chosen = set()
+    for case in cases():
+        at = layouts.geometry(case.layout, case.shape)
+        out = torch.empty_like(torch.empty_strided(case.shape, at.strides, device="meta")).stride()
+        kind = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}[case.dtype]
+        chosen.add(choose(case.shape, kind, CARDS[card], at.strides, tuple(out), at.offset).regime)
+    assert chosen == {*REGIMES} - {"empty"} - UNUSED[card]

@@ -109,6 +109,17 @@ def test_no_kernel_spills_registers(compiled: Compiled) -> None:
     assert spilling(compiled.log) == []
 
 
+def test_rows_in_registers_take_as_many_as_the_choice_counts_on(compiled: Compiled) -> None:
+    if "90a" not in compiled.known:
+        pytest.skip("this nvcc is too old for sm_90a")
+    # The third parameter, Room::kRegisters.
+    taken = re.findall(
+        r"team_rowsI(\w+?)LNS_4TeamE0ELNS_4RoomE1E\w*' for 'sm_90a'.*?Used (\d+) registers", compiled.log, re.DOTALL
+    )
+    units = {kind: -(-int(words) // 8) * 8 for kind, words in taken}
+    assert units == {"f": 48, "d": 56, "13__nv_bfloat16": 72, "6__half": 56}
+
+
 def test_divisions_and_denormals_are_ieee(compiled: Compiled) -> None:
     assert len(compiled.ptx) == sum(any(code in compiled.known for code in real) for real in TARGETS.values())
     for architecture, ptx in compiled.ptx.items():

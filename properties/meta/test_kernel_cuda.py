@@ -30,20 +30,35 @@ CARDS = {
     "small clusters": Limits(128, 102400, 101376, 8, True, 1792),
     "this one": Limits(132, 233472, 232448, 16, True, 3352),
     "fast memory": Limits(132, 233472, 232448, 16, True, 4916),
+    "fast memory, few multiprocessors": Limits(
+        8, 233472, 232448, 16, True, 300
+    ),  # for each of which there are many rows
 }
 #: Kernels that a card has no use for, at least in these shapes.
-UNUSED = {
-    "no clusters": {"cluster", "sweeps"},
-    "no cooperative launch": {"cluster", "grid"},
-    "little shared memory": {"cluster"},
-    "small clusters": {"sweeps"},
-    "this one": {"sweeps"},
-    "fast memory": {"sweeps"},
+UNUSED: dict[str, set[str]] = {
+    "no clusters": {"cluster", "sweeps", "registers", "alone"},
+    "no cooperative launch": {"cluster", "grid", "registers", "alone"},
+    "little shared memory": {"cluster", "registers", "alone"},
+    "small clusters": {"sweeps", "registers", "alone"},
+    "this one": {"sweeps", "registers", "alone"},
+    "fast memory": {"sweeps", "alone"},
+    "fast memory, few multiprocessors": set(),
 }
 SHAPES = (
-    *((7, 1), (300, 3), (70, 24), (5, 255), (12001, 255), (9, 1023), (6001, 1023), (40, 4097), (200, 4097)),
+    *(
+        (7, 1),
+        (300, 3),
+        (70, 24),
+        (5, 255),
+        (12001, 255),
+        (9, 1023),
+        (6001, 1023),
+        (40, 4097),
+        (200, 4097),
+        (140, 9001),
+    ),
     *((3, 65535), (2, 262147), (3, 849999)),
-    *((60, 131073), (150, 65535)),  # enough long rows for the blocks that stay, and for the most threads
+    *((60, 131073), (150, 65535), (130, 20001)),  # many long rows, for blocks that stay and blocks that have an SM
     *((1, 1048577), (1, 9000001), (3, 33, 35), (2, 1000, 33), (4, 5, 8, 9)),
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))

@@ -22,11 +22,13 @@ from ..layouts import Layout
 from ..sanitized import CASE_MARK
 
 #: Four multiprocessors with little shared memory: what they hold together is 400 KB.
-SMALL = Limits(sms=4, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=300)
+SMALL = Limits(sms=4, shared_per_sm=102400, shared_per_block=101376, max_cluster=8, cooperative=True, memory=100)
 #: With room for several clusters side by side; without clusters.
 WIDER, ALONE = replace(SMALL, sms=32), replace(SMALL, max_cluster=1)
 #: With the shared memory of a large chip, and so fast a memory that other numbers of threads are chosen.
 FAST = replace(SMALL, shared_per_sm=233472, shared_per_block=232448, memory=4000)
+#: With a single multiprocessor, so that a few long rows are many for it.
+ONE = replace(FAST, sms=1, memory=1000)
 #: The kernel, the limits that choose it, and a case: odd lengths, so that edges are there.
 CASES = (
     ("tile", SMALL, Case((70, 24))),
@@ -38,6 +40,13 @@ CASES = (
     ("block", SMALL, Case((9, 4099), "float16")),
     ("block", FAST, Case((9, 2561), "bfloat16")),
     ("block", FAST, Case((9, 12501))),
+    ("block", ONE, Case((16, 20001))),
+    ("registers", FAST, Case((9, 5001))),
+    ("registers", FAST, Case((9, 9001), "bfloat16")),
+    ("registers", FAST, Case((9, 2501), "float64")),
+    ("alone", ONE, Case((16, 60001))),  # a part of each in registers
+    ("alone", ONE, Case((16, 62001), "float16")),
+    ("alone", ONE, Case((16, 16001), "float64")),
     ("cluster", WIDER, Case((8, 60001))),
     ("grid", ALONE, Case((1, 150001))),
     ("grid", SMALL, Case((1, 300001))),
