@@ -115,6 +115,7 @@ _CIRCUMSTANCES = {
     **{setting: Manner(setting=setting) for setting in SETTINGS},
     **{f"given {guise}": Manner(stand_in=guise) for guise in GUISES},
     f"given {DIFFERENTIABLE}, inside torch.no_grad": Manner(stand_in=DIFFERENTIABLE, setting="inside torch.no_grad"),
+    "given rows of a larger tensor, which nobody else names": Manner(way=Way.LENT),
 }
 #: Those that a program need not have been made for: of the guises, all but a view.
 _MAY_BE_REFUSED = (
@@ -175,8 +176,8 @@ COMPILE = Property(
 # is a handful of calls. Some are large enough to be shared out among threads.
 SETTING = Property(
     "settings",
-    "Inside no_grad and inference_mode, in evaluation, with few threads or many, and for a view, a parameter or an"
-    " inference tensor, the result is the same.",
+    "Inside no_grad and inference_mode, in evaluation, with few threads or many, and for a view, a parameter, an"
+    " inference tensor or a part of a larger one, the result is the same.",
     None,
     in_settings,
     pinned=tuple(

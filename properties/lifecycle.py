@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import protocol
+from . import judge, protocol
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
@@ -38,6 +38,7 @@ def instances(trial: Trial, case: Case) -> None:
     given, wider = trial.build(case), trial.build(replace(case, shape=(case.shape[0], case.columns + 1), seed=1))
     trial.check(given)
     runner = trial.subject.runner
+    results: list[str] = []
     early = trial.observe(given, keep="early")
     if early.outcome is not Outcome.RETURNED:
         trial.verdict(given, early)
@@ -50,6 +51,8 @@ def instances(trial: Trial, case: Case) -> None:
             text = f"refuses to be made twice in one process, as every layer of a network is: {error}"
             trial.report(Finding(Kind.UNSUPPORTED, text))
         _called(trial, wider, instance)
+        late = trial.observe(wider, keep=instance, manner=Manner(instance=instance, whole=True))
+        results += [instance] if late.outcome is Outcome.RETURNED else []
         trial.verdict(given, trial.observe(given), f"the first instance, beside {instance}")
     try:
         runner.let_go()
@@ -57,7 +60,18 @@ def instances(trial: Trial, case: Case) -> None:
         trial.report(Finding(Kind.CRASH, f"the process ends when an instance goes: {dead.death.cause}", dead.death.log))
     trial.verdict(given, trial.observe(given), "the first instance, when the others are gone")
     look_again(trial, "early", given, wider)
+    for instance in results:
+        _outlives(trial, wider, instance)
     runner.forget()
+
+
+def _outlives(trial: Trial, given: Input, instance: str) -> None:
+    """Judge a result whose instance is gone."""
+    kept = trial.subject.runner.collect(instance, given)
+    said = judge.judge(given, kept, trial.subject.operator, trial.subject.required)
+    if said.findings and not (instance == _OF_A_TYPE and kept.meta is not None and kept.meta.dtype != given.dtype):
+        text = f"the result of {instance} is no longer right when that is gone"
+        trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
 
 
 def _made(trial: Trial, instance: str) -> ErrorInfo | None:

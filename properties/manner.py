@@ -30,6 +30,7 @@ class Manner:
         setting: one of `protocol.SETTINGS`: what the caller has set around the call; "" for nothing.
         instance: one of `protocol.INSTANCES` that was made (`Runner.make`), which is called; "" for the first one.
         aside: whether the input lies at another address than all others do, and stays there, for `Runner.aside`.
+        whole: whether a result that is kept is kept as the very object that was returned, and not a part of it.
         sealed: on a CPU, whether the input's memory can only be read during the call: a write ends the process.
     """
 
@@ -44,6 +45,7 @@ class Manner:
     setting: str = ""
     instance: str = ""
     aside: bool = False
+    whole: bool = False
     sealed: bool = False
 
 

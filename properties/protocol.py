@@ -69,6 +69,8 @@ class Way(enum.StrEnum):
     """The graph that was captured last is replayed on what now lies where its input lay; the model is not called."""
     OFTEN = "often"
     """`CALLS_IN_A_ROW` times on one input."""
+    LENT = "lent"
+    """On rows of a larger tensor in torch's own memory, which nobody else names."""
 
 
 @dataclass(frozen=True)

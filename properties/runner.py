@@ -85,6 +85,7 @@ class Runner(Upkeep):
                 "stand_in": manner.stand_in,
                 "setting": manner.setting,
                 "sealed": manner.sealed,
+                "whole": manner.whole,
                 "instance": manner.instance,
             }
         kind = kinds(given, manner)

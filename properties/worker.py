@@ -24,6 +24,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
+from .worker_lent import Lent
 from .worker_models import Models
 from .worker_output import describe_error, describe_output, part_of, readable, write_over
 from .worker_watch import InputWatch, ProcessWatch
@@ -160,7 +161,7 @@ class Session:
         if request["output"] is not None and request["way"] == Way.PLAIN and not flows:
             write_over(result, meta)
         if request["keep"]:
-            self._kept[request["keep"]] = part_of(result, meta)
+            self._kept[request["keep"]] = result if request["whole"] else part_of(result, meta)
         return {"outcome": "returned", "meta": protocol.to_message(meta)}
 
     def _watched(self, request: Message, tensor: torch.Tensor, beside: torch.Tensor | None) -> tuple[object, Message]:
@@ -169,12 +170,16 @@ class Session:
         before = InputWatch(tensor)
         # Inside autocast the modes are others than they were; what is left there is compared with what was there.
         modes = ProcessWatch() if request["autocast"] else self._modes
-        calls = 1
+        calls, altered = 1, tuple[str, ...]()
         if request["way"] == Way.OFTEN:
             result, calls = worker_ways.often(self._models.first, tensor)
+        elif request["way"] == Way.LENT:
+            lent = Lent(tensor)
+            result = lent.call(self._models.first)
+            altered = lent.changes()
         else:
             result = self._result(request, tensor, beside)
-        seen: Message = {"calls": calls, "altered": before.changes(), "written": before.written}
+        seen: Message = {"calls": calls, "altered": (*before.changes(), *altered), "written": before.written}
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
@@ -369,7 +374,7 @@ class Session:
 
 def _alone(request: Message) -> bool:
     """Whether nothing but the model is at work in a call: no compiler, no graph, no second thread."""
-    return request["way"] in (Way.PLAIN, Way.OFTEN) and request["beside"] is None
+    return request["way"] in (Way.PLAIN, Way.OFTEN, Way.LENT) and request["beside"] is None
 
 
 def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:
