@@ -57,6 +57,7 @@ SHAPES = Property(
             "shape=2x5x1x3x2x2,seed=3",
             "shape=2x5x2x1x2x1x2x3,seed=3",
             "shape=2x3x1x2x1x2x1x2x1x2x1x2,seed=3",
+            "shape=2x33x2x1x2x3,dtype=bfloat16,seed=3",
             "shape=0x128",
             "shape=4x0",
             "shape=0x0",
@@ -103,6 +104,11 @@ LONG_ROWS = Property(
             "shape=1x3x65537,seed=30",
             "shape=65537x3x1,seed=30",
             "shape=2x8195x33,dtype=bfloat16,seed=30",
+            # Both at once: rows of 256 KB, and more of them than a few; maps that are large in every direction.
+            "shape=64x65535,values=row-scales,seed=30",
+            "shape=8x512x28x28,seed=30",
+            "shape=5x259x31x33,dtype=float16,layout=order0.2.3.1,seed=30",
+            "shape=3x1031x523,layout=cut2.5,seed=30",
         )
     ),
     long=True,
@@ -120,7 +126,11 @@ VALUES = Property(
         for dtype in DTYPES
         for values in ("tiny", "huge", "near-max", "row-scales", "any-scale", "zeros", "zero-rows", "outlier")
     )
-    + tuple(parse(f"shape=9x161,dtype={dtype},values=padded,seed=5") for dtype in DTYPES)
+    + tuple(
+        parse(f"shape=9x161,dtype={dtype},values={values},seed=5")
+        for dtype in DTYPES
+        for values in ("padded", "half", "sorted")
+    )
     + tuple(
         parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")
         for dtype in DTYPES
@@ -153,6 +163,8 @@ SPECIALS = Property(
             "shape=3x5,values=ones,plants=nan@7",
             # A mask.
             "shape=2x65,values=signed,plants=" + "+".join(f"-inf@{place}" for place in range(40, 60)) + ",seed=9",
+            "shape=128x128,values=masked,seed=9",
+            "shape=70x33,dtype=bfloat16,values=masked,seed=9",
             "shape=2x4,values=zeros",
             "shape=1x4,values=zeros,plants=sub@0",
             "shape=1x1024,dtype=float16,values=zeros,plants=sub@5",
@@ -231,6 +243,14 @@ LAYOUTS = Property(
             "shape=48x64,layout=step2,seed=8",
             "shape=48x64,layout=cut0.3,seed=8",
             "shape=48x64,layout=offset10+pitch64,seed=8",
+            # Rows from the middle of a batch; one of three that lie side by side; every seventeenth.
+            "shape=8x128,layout=offset1024,seed=8",
+            "shape=48x64,layout=pitch128,seed=8",
+            "shape=48x64,layout=offset128+pitch128,seed=8",
+            "shape=40x65,layout=step17,seed=8",
+            "shape=6x257,layout=offset1048577,seed=8",
+            "shape=2x5x2x1x2x3,dtype=float16,layout=order1.0.5.2.4.3,seed=8",
+            "shape=3x65x2x1x2x3,layout=offset3+pitch2,seed=8",
             "shape=6x1025,layout=pitch3,seed=8",
             "shape=2x65535,layout=offset1+step2,seed=8",
             "shape=3x65535,layout=pitch1,seed=8",

@@ -245,6 +245,9 @@ HISTORY = Property(
         parse("shape=4x257,seed=11,turn=150"),
         parse("shape=5x301,seed=13,turn=40"),
         parse("shape=64x1024,seed=11"),
+        # Large enough for a buffer that is not made anew for everyone.
+        parse("shape=1031x1031,seed=11"),
+        parse("shape=65x65537,seed=11"),
     ),
 )
 
@@ -292,6 +295,7 @@ SEQUENCE = Property(
         # Between a kept result and the look at it: graphs, other streams, other sizes, other types.
         parse("shape=4x257,seed=23,turn=8396482912"),
         parse("shape=2x4100,seed=23,turn=3195892862"),
+        parse("shape=1031x1025,seed=23,turn=362342352"),
     ),
 )
 

@@ -39,6 +39,8 @@ GENERAL = (
     "outlier",
     "sparse",
     "padded",
+    "half",
+    "sorted",
 )
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")
@@ -104,7 +106,8 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
     length = draw(columns(elements // 8))
     room = elements // length
     tails = st.sampled_from((31, 32, 33, 63, 64, 65, 70))
-    inner = draw(st.lists(st.integers(1, 9) | tails, min_size=1, max_size=3))
+    most_inner = draw(st.sampled_from((3, 3, 3, 6)))
+    inner = draw(st.lists(st.integers(1, 9) | tails, min_size=1, max_size=most_inner))
     while _product(inner) > room:
         inner[inner.index(max(inner))] = 1
     most_outer = max(1, room // _product(inner))
@@ -122,28 +125,35 @@ def arrangements(draw: st.DrawFn, domain: Domain, shape: tuple[int, ...], *, neg
     kinds += ["lap"] if {"strided", "expanded"} <= domain.supported else []
     kind = draw(st.sampled_from(kinds))
     offset = draw(st.integers(1, 17)) if "offset" in domain.supported and draw(st.booleans()) else 0
-    small = st.integers(1, 40)
+    elements = max(_product(list(shape)), 1)
+    small = st.integers(1, 40) | _within(elements // max(shape[-1], 1))
     if kind == "offset":
-        return Layout(offset=draw(st.integers(1, 65)), negated=negated)
+        return Layout(offset=draw(st.integers(1, 65) | _within(1)), negated=negated)
     if kind == "pitch":
         return Layout(offset=offset, pitch=draw(small), negated=negated)
     if kind == "cut":
         dimension = draw(st.integers(0, len(shape) - 1)) if "strided" in domain.supported else 0
-        return Layout(offset=offset, cut=(dimension, draw(st.integers(1, 3))), negated=negated)
+        more = st.integers(1, 3) | _within(elements // max(shape[dimension], 1))
+        return Layout(offset=offset, cut=(dimension, draw(more)), negated=negated)
     if kind == "lap":
         return Layout(offset=offset, lap=draw(st.integers(1, 9)), negated=negated)
     if kind == "step":
-        return Layout(offset=offset, step=draw(st.integers(2, 5)), negated=negated)
+        return Layout(offset=offset, step=draw(st.integers(2, 5) | _within(elements, 2)), negated=negated)
     if kind == "slice":
         return Layout(offset=offset, pitch=draw(small), step=draw(st.integers(2, 3)), negated=negated)
     if kind == "order":
         order = tuple(draw(st.permutations(range(len(shape))).filter(lambda order: list(order) != sorted(order))))
-        return Layout(offset=offset, order=order, pitch=draw(st.just(0) | small), negated=negated)
+        return Layout(offset=offset, order=order, pitch=draw(st.just(0) | st.integers(1, 40)), negated=negated)
     if kind == "expand":
         dims = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))))
         step = draw(st.integers(1, 3)) if "strided" in domain.supported else 1
         return Layout(offset=offset, step=step, expand=dims, negated=negated)
     return Layout(negated=negated)
+
+
+def _within(times: int, least: int = 1) -> SearchStrategy[int]:
+    """Lengths of gaps, of any size, of which so many take no more room than `ORDINARY` elements; or a few."""
+    return _of_any_size(least, max(ORDINARY // max(times, 1), least + 1))
 
 
 @st.composite
@@ -196,7 +206,7 @@ def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, 
         masked = draw(st.sampled_from(what))
         places = draw(st.lists(st.integers(0, shape[1] - 1), min_size=1, max_size=24, unique=True))
         plants = [Plant(masked, place) for place in places]
-    recipe = draw(st.sampled_from(("ones", "integers", "signed", "zero-rows", "tiny")))
+    recipe = draw(st.sampled_from(("ones", "integers", "signed", "zero-rows", "tiny", "masked")))
     return Case(shape, dtype, layout, recipe, draw(seeds()), tuple(sorted(plants)))
 
 

@@ -333,6 +333,25 @@ def _padded(grid: Grid, fmt: Format) -> torch.Tensor:
     return torch.where(grid.column < length, _signed(grid, fmt), 0.0)
 
 
+def _half(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, but what is negative is zero: what an activation leaves."""
+    return _signed(grid, fmt).clamp_min(0.0)
+
+
+def _sorted(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Rows that rise from -1 to 1 in steps that the type holds exactly, or fall; by row times 2^-3 to 2^3."""
+    steps = 2 ** min(fmt.precision, 24)
+    place = ((2 * grid.column + 1) * (steps // 2)) // max(grid.columns, 1) - steps // 2
+    rises = 1 - 2 * (grid.row_noise & 1)
+    return _scaled((place * rises).to(torch.float64) * (2.0 / steps), _spread(grid, -3, 3))
+
+
+def _masked(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, and beyond a place that moves on with every row all is minus infinity: a causal mask."""
+    last = grid.row % max(grid.columns, 1)
+    return torch.where(grid.column <= last, _signed(grid, fmt), -torch.inf)
+
+
 def _constant(grid: Grid, fmt: Format) -> torch.Tensor:
     """One value a row, repeated: the result is +-1."""
     one = Grid(grid.row, grid.column, grid.columns, grid.row_noise | 1 << 62, grid.row_noise)
@@ -382,6 +401,9 @@ RECIPES: dict[str, Recipe] = {
     "one-tall": _one_tall,
     "sparse": _sparse,
     "padded": _padded,
+    "half": _half,
+    "sorted": _sorted,
+    "masked": _masked,
     "outlier": _outlier,
     "constant": _constant,
     "alternating": _alternating,

@@ -73,7 +73,7 @@ def test_every_size_class_is_drawn() -> None:
 
 def test_every_recipe_is_drawn() -> None:
     """Hypothesis draws some names often, some hardly ever: the ends of each type's range are pinned besides."""
-    props = [catalogue.CATALOGUE[name] for name in ("shapes", "values", "exact-sums")]
+    props = [catalogue.CATALOGUE[name] for name in ("shapes", "values", "specials", "exact-sums")]
     found = {case.values for prop in props for case in (*drawn(prop), *prop.pinned)}
     assert found == set(values.RECIPES)
     for dtype in DTYPES:
