@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import card, layouts, protocol, timing
 from .benchmark_cases import Entry
+from .build_place import NoPlaceError
 from .cases import Case
 from .limits import Limits
 from .operators import Operator
@@ -93,9 +94,7 @@ class Lineup:
             NotMeasuredError: it does not load.
         """
         first = self.runners[CANDIDATE]
-        failure = first.load()
-        if failure is not None:
-            raise NotMeasuredError(failure.text)
+        self._load(first, "")
         return first.memory
 
     def ask(self, name: str, request: Message, timeout: float) -> Message:
@@ -105,9 +104,7 @@ class Lineup:
             NotMeasuredError: it does not load, raises, or dies.
         """
         runner, who = self.runners[name], "" if name == CANDIDATE else f"{name}: "
-        failure = runner.load()
-        if failure is not None:
-            raise NotMeasuredError(f"{who}{failure.text}")
+        self._load(runner, who)
         try:
             reply = runner.ask(request, timeout)
         except WorkerDiedError as dead:
@@ -115,6 +112,15 @@ class Lineup:
         if reply["outcome"] == "raised":
             raise NotMeasuredError(f"{who}raises {protocol.error_from(reply['error'])}")
         return reply
+
+    @staticmethod
+    def _load(runner: Runner, who: str) -> None:
+        try:
+            failure = runner.load()
+        except NoPlaceError as full:
+            raise NotMeasuredError(str(full)) from None
+        if failure is not None:
+            raise NotMeasuredError(f"{who}{failure.text}")
 
     def renew(self, names: Iterable[str], given: TimedInput, exchange: random.Random | None = None) -> None:
         """Put other values in the place of an input that these contestants are timed on.

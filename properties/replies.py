@@ -22,12 +22,14 @@ class LoadFailure:
         death: set where the worker died while loading.
         timed_out: whether loading took longer than `Limits.build`.
         details: more lines, of an exception or of what was printed.
+        building: whether it came out of an extension build.
     """
 
     text: str
     death: Death | None = None
     timed_out: bool = False
     details: tuple[str, ...] = ()
+    building: bool = False
 
 
 def load_failure(reply: Message) -> LoadFailure:
@@ -43,7 +45,7 @@ def load_failure(reply: Message) -> LoadFailure:
         verb = {"import": "raises while it is imported", "init": "raises in __init__"}[reply["stage"]]
     except (KeyError, TypeError, ValueError):
         raise garbage("load") from None
-    return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]))
+    return LoadFailure(f"{verb}: {error}", details=tuple(error.text.strip().splitlines()[1:]), building=error.building)
 
 
 def death_while_loading(dead: WorkerDiedError) -> LoadFailure:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import inputs
+from .build_place import NoPlaceError
 from .cases import FEATURES, Case, features
 from .findings import Finding, Kind
 from .gpu import GpuGoneError
 from .layouts import Layout
 from .limits import Limits
 from .memory import OutOfMemoryError
-from .observation import Outcome
+from .observation import Observation, Outcome
 from .operators import Operator
 from .replies import LoadFailure
 from .runner import Runner
@@ -151,11 +152,15 @@ class Subject:
     def _first_contact(self) -> Finding | None:
         try:
             failure = self.runner.load()
-        except GpuGoneError as gone:
-            return Finding(Kind.NOT_RUN, str(gone))  # before anything of this candidate has run
+        except (GpuGoneError, NoPlaceError) as lacking:
+            return Finding(Kind.NOT_RUN, str(lacking))  # before anything of this candidate was judged
         if failure is not None:
             return load_finding(failure)
         seen = self.runner.observe(inputs.build(FIRST_PROBE, self.home), first=True)
+        try:
+            self._insist_on_room(seen)
+        except NoPlaceError as full:
+            return Finding(Kind.NOT_RUN, str(full))
         if seen.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
             assert seen.death is not None
             kind = Kind.TIMEOUT if seen.outcome is Outcome.TIMED_OUT else Kind.CRASH
@@ -171,6 +176,17 @@ class Subject:
             found = inputs.bits(seen.output).flatten()
             self.idle = bool((found == found[0]).all())
         return None
+
+    def _insist_on_room(self, seen: Observation) -> None:
+        """Where the first call fails, see whether that is because nothing could be built.
+
+        Raises:
+            NoPlaceError: it is.
+        """
+        if seen.error is not None:
+            self.runner.insist_on_room(seen.error.text, broken=seen.error.building)
+        elif seen.outcome is Outcome.DIED and seen.death is not None:
+            self.runner.insist_on_room("\n".join(seen.death.log), broken=True)
 
     def _supports(self, name: str, case: Case) -> bool:
         given = inputs.build(case, self.home)

@@ -17,7 +17,8 @@ import filelock
 
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 
-from . import replies
+from . import build_place, replies
+from .build_place import NoPlaceError
 from .gpu import ANSWER_SECONDS, Gpu, GpuGoneError
 from .limits import Limits
 from .memory import OutOfMemoryError
@@ -31,6 +32,8 @@ from .slots import Slots
 _DEATHS_IN_A_ROW = 3
 #: A candidate may put there what it likes, and a later worker, or run, finds it.
 _SPOILT = "the folder of its builds cannot be used, remove what is there"
+#: Where all candidates' builds lie, in the cache folder.
+_BUILDS = "candidates"
 
 
 @dataclass
@@ -83,15 +86,20 @@ class Upkeep:
         Raises:
             GpuGoneError: the GPU does not answer any more.
             OutOfMemoryError: its memory is used up before anything of the candidate has run.
+            NoPlaceError: nothing can be built, whatever the candidate is.
         """
         if self._worker is not None:
             return None
         if self.gone:
             raise GpuGoneError(self.gone)
         try:
+            self.cache.joinpath(_BUILDS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise NoPlaceError(build_place.words(error, self.cache)) from None
+        try:
             self.build_folder()
         except OSError as spoilt:
-            return LoadFailure(f"{_SPOILT}: {spoilt}")
+            return self._spoilt(spoilt)
         try:
             worker = self._start()
         except WorkerDiedError as dead:
@@ -103,15 +111,17 @@ class Upkeep:
         except WorkerDiedError as dead:
             worker.close()
             self._died(dead)
+            self.insist_on_room("\n".join(dead.death.log), broken=not dead.timed_out)
             return replies.death_while_loading(dead)
         except filelock.Timeout as busy:
             worker.close()
             return LoadFailure(f"another process has been building it for {self.limits.build:g} s: {busy.lock_file}")
         except OSError as spoilt:
             worker.close()
-            return LoadFailure(f"{_SPOILT}: {spoilt}")
+            return self._spoilt(spoilt)
         if failure is not None:
             worker.close()
+            self.insist_on_room("\n".join((failure.text, *failure.details)), broken=failure.building)
             return failure
         self._worker, self.taken = worker, str(reply.get("model", self.model))
         self._answered = frozenset()
@@ -147,6 +157,31 @@ class Upkeep:
             self.renew()
             self._died(dead)
             raise
+
+    def insist_on_room(self, text: str, *, broken: bool) -> None:
+        """See whether there is room for builds, after one has failed or may have.
+
+        Args:
+            text: what was said.
+            broken: whether a build has failed, or its end may be that of one, whatever was said.
+
+        Raises:
+            NoPlaceError: there is none, and the candidate does not answer for it.
+        """
+        believed = build_place.said(text)
+        if (believed or broken) and (wrong := build_place.wrong_with((self.build_folder(),), believed=believed)):
+            raise NoPlaceError(wrong)
+
+    def _spoilt(self, error: OSError) -> LoadFailure:
+        """What the folder of its builds is, where it cannot be used.
+
+        Raises:
+            NoPlaceError: it is the disk that cannot.
+        """
+        folder = self.cache / _BUILDS / self.tag
+        if build_place.of_the_disk(error, folder):
+            raise NoPlaceError(build_place.words(error, folder)) from None
+        return LoadFailure(f"{_SPOILT}: {error}")
 
     def renew(self) -> None:
         """End the present worker, so that the next call meets a fresh one."""
@@ -260,7 +295,7 @@ class Upkeep:
 
     def build_folder(self) -> Path:
         """Where the candidate's extensions are built; made where it is not there."""
-        folder = self.cache / "candidates" / self.tag
+        folder = self.cache / _BUILDS / self.tag
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
