@@ -7,6 +7,7 @@ A value comes from the command line, else from the environment variable, else fr
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -114,7 +115,8 @@ OPTIONS = (
 class Options:
     """The options of a run, read and checked; fields as in `OPTIONS`.
 
-    Beside them `helpers`, files that were left out, and `found`, candidates that a folder holds and nobody has named.
+    Beside them `helpers`, files that were left out, `unreadable`, files of a folder that cannot be read, with why, and
+    `found`, candidates that a folder holds and nobody has named.
     """
 
     candidates: tuple[Path, ...]
@@ -131,6 +133,7 @@ class Options:
     peers: tuple[str, ...]
     pinned: bool
     helpers: tuple[Path, ...] = ()
+    unreadable: tuple[tuple[Path, str], ...] = ()
     found: frozenset[Path] = frozenset()
 
 
@@ -182,6 +185,7 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
         ),
         pinned=_choice("--gpu-memory", one("gpu_memory"), ("auto", "pinned")) == "pinned",
         helpers=tuple(dict.fromkeys(helpers)),
+        unreadable=tuple({path: why for each in named if each.is_dir() for path, why in _odd(each)}.items()),
         found=frozenset(candidates).difference(*(_candidates(each) for each in named if not each.is_dir())),
     )
 
@@ -213,13 +217,38 @@ def _texts(option: Option, given: object, environ: Mapping[str, str]) -> list[st
 
 def _candidates(path: Path) -> list[Path]:
     if path.is_dir():
-        found = sorted(each for each in path.glob("*.py") if each.name != "__init__.py")
+        found = [each for each in _in_folder(path) if not _unreadable(each)]
         if not found:
-            raise UsageError(f"--candidate={path}: the folder holds no .py file")
+            odd = "".join(f"; {each.name} {why}" for each, why in _odd(path))
+            raise UsageError(f"--candidate={path}: the folder holds no .py file{odd and ' that can be read'}{odd}")
         return [_named(each) for each in found]
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise UsageError(f"--candidate={path}: no such file or folder")
+    if why := _unreadable(path):
+        raise UsageError(f"--candidate={path}: it {why}")
     return [_named(path)]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.glob("*.py") if each.name != "__init__.py")
+
+
+def _odd(folder: Path) -> list[tuple[Path, str]]:
+    """What a folder holds that has the name of a candidate and cannot be read, with why."""
+    return [(_named(each), why) for each in _in_folder(folder) if (why := _unreadable(each))]
+
+
+def _unreadable(path: Path) -> str:
+    """Why a candidate's file cannot be read; "" where it can. What is no file is not opened: a pipe never answers."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return f"cannot be read: it is {'a folder' if stat.S_ISDIR(mode) else 'no file'}"
+        path.open("rb").close()
+    except OSError as error:
+        dangling = isinstance(error, FileNotFoundError) and path.is_symlink()
+        return f"cannot be read: {'a link that leads nowhere' if dangling else error.strerror or error}"
+    return ""
 
 
 def _named(path: Path) -> Path:

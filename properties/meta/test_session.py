@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -72,6 +74,49 @@ def test_what_the_candidates_of_a_folder_import_is_none_itself(here: Path) -> No
         assert here / "helper.py" in options(here, candidate=named).candidates
     (here / "helper.py").write_text("class ModelNew: pass\n", encoding="utf-8")
     assert here / "helper.py" in options(here, candidate=["."]).candidates
+
+
+def odd_entries(folder: Path) -> dict[str, str]:
+    """What nobody can read and has a candidate's name, and what is said of each."""
+    (folder / "dangling.py").symlink_to(folder / "nowhere")
+    (folder / "loop.py").symlink_to(folder / "loop.py")
+    (folder / "folder.py").mkdir()
+    os.mkfifo(folder / "pipe.py")
+    said = {"dangling.py": "a link that leads nowhere", "folder.py": "it is a folder", "pipe.py": "it is no file"}
+    return {name: f"cannot be read: {why}" for name, why in said.items()} | {"loop.py": "cannot be read: Too many"}
+
+
+def test_what_cannot_be_read_is_left_out_of_its_folder_and_named(here: Path) -> None:
+    odd = odd_entries(here)
+    chosen = options(here, candidate=["."])
+    assert chosen.candidates == (here / "one.py", here / "two.py")
+    told = dict(seats(chosen, MACHINE)[1])
+    for name, why in odd.items():
+        assert told[name].startswith(why)
+
+
+def test_what_cannot_be_read_is_refused_where_it_is_named(here: Path) -> None:
+    for name, why in odd_entries(here).items():
+        says = why if name != "folder.py" else "the folder holds no .py file"
+        with pytest.raises(UsageError, match=re.escape(says)):
+            options(here, candidate=[name])
+    for name in ("one.py", "two.py"):
+        (here / name).unlink()
+    with pytest.raises(UsageError, match=r"no \.py file that can be read; dangling.py cannot be read: a link that"):
+        options(here, candidate=["."])
+
+
+def test_a_file_that_may_not_be_read_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Callable[..., object] = Path.open
+
+    def refused(self: Path, *given: str) -> object:
+        if self.name == "one.py":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *given)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(UsageError, match=r"one\.py: it cannot be read: Permission denied"):
+        options(here, candidate=["one.py"])
 
 
 HELPER = '"""What the Model of both needs."""\ndef f(x): return x\n'
