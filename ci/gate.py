@@ -31,6 +31,7 @@ _UNMEASURED = 0.0
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/gate` and return its exit code."""
     options = parse_gate(arguments, os.environ, Path.cwd())
+    verify.begin_anew(options.report, options.junit)
     try:
         expected = gate_cases.read(options.cases, options.target)
     except gate_cases.CasesError as error:

@@ -70,6 +70,7 @@ class Options:
         keyword: Only the cases whose name matches this expression; "" for all.
         passed: What pytest is given besides, each in one word.
         report: Where the user wants the record; None for nowhere.
+        junit: Where pytest writes its JUnit report; None for nowhere.
         cache: The cache folder named by an option; None for the default.
         offline: Download nothing.
     """
@@ -83,6 +84,7 @@ class Options:
     keyword: str = ""
     passed: tuple[str, ...] = ()
     report: Path | None = None
+    junit: Path | None = None
     cache: Path | None = None
     offline: bool = False
 
@@ -184,6 +186,7 @@ def parse_gate(arguments: Sequence[str], variables: Mapping[str, str], folder: P
         keyword=given.keyword or "",
         passed=tuple(passed),
         report=None if given.report_json is None else writable_file("--report-json", given.report_json, folder),
+        junit=junit,
         cache=None if given.cache_dir is None else absolute(given.cache_dir, folder),
         offline=bool(given.offline),
     )

@@ -129,9 +129,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run `ci/test` and return its exit code."""
     given = parse(arguments)
     manner = Manner(given.workers, reports_folder(given.reports, Path.cwd()))
+    wanted = given.only or [name for name in STEPS if name not in ON_REQUEST]
+    verify.begin_anew(*(manner.report(name) for step in wanted for name in REPORTS.get(step, ())))
     cache = cache_folder(os.environ, Path.home(), sys.platform)
     made = environment.ensure(verify.CHECKOUT, cache, with_tools=True, offline=given.offline, say=verify.say)
-    wanted = given.only or [name for name in STEPS if name not in ON_REQUEST]
     steps: dict[str, Step] = {name: _bind(step, made, manner) for name, step in STEPS.items() if name in wanted}
     results = run_steps(steps)
     text = [f"kernelproof: ci/test with torch {made.torch}", *(table(results)), closing_line(results)]
@@ -274,6 +275,14 @@ STEPS: dict[str, Callable[[environment.Environment, Manner], Result]] = {
     "mutants": mutants,
     "benchmark": benchmark,
     "sanitizers": sanitizers,
+}
+# What each leaves in the folder of --reports.
+REPORTS = {
+    "tests": ("tests.xml",),
+    "correctness": ("correctness.json", "correctness.xml"),
+    "mutants": ("mutants.xml", "kills.md"),
+    "benchmark": ("benchmark.xml",),
+    "sanitizers": ("sanitizers.xml",),
 }
 # Steps that only --only runs.
 ON_REQUEST = ("mutants", "benchmark", "sanitizers")

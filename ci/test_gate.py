@@ -244,3 +244,11 @@ def test_an_unmeasured_case_says_what_it_is() -> None:
     found = gate_cases.unmeasured("n", "shape=2x3,dtype=bfloat16,layout=order1.0,seed=1", "skipped", "why")
     assert found == Case("n", "not-measured", "2x3", "bfloat16", "order1.0", reason="skipped", text="why")
     assert json.loads(gate_record.to_json(test_gate_record.record(found)))["exit_code"] == UNAVAILABLE
+
+
+def test_an_older_record_is_gone_where_a_gate_ends_without_one(run: Callable[..., int], tmp_path: Path) -> None:
+    for name in ("gate.json", "gate.xml"):
+        (tmp_path / name).write_text("of yesterday", encoding="utf-8")
+    assert run(None, "--report-json=gate.json", "--junitxml=gate.xml", status=3) == INTERNAL
+    assert not (tmp_path / "gate.json").exists()
+    assert not (tmp_path / "gate.xml").exists()

@@ -1,6 +1,7 @@
 """`ci/test`: what its steps' results lead to; no step here runs the real suite."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,24 @@ def test_the_steps_are_those_that_the_help_names(capsys: pytest.CaptureFixture[s
     text = capsys.readouterr().out
     assert all(name in text for name in test.STEPS)
     assert os.linesep == "\n"
+
+
+def test_older_reports_of_the_steps_that_run_are_gone_and_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> environment.Environment:
+        raise Stop(UNAVAILABLE, "no environment")
+
+    monkeypatch.setattr(environment, "ensure", fails)
+    names = {name for each in test.REPORTS.values() for name in each}
+    for name in names:
+        (tmp_path / name).write_text("of yesterday", encoding="utf-8")
+    with pytest.raises(Stop):
+        test.main([f"--reports={tmp_path}", "--only=correctness", "--only=tests"])
+    assert {each.name for each in tmp_path.iterdir()} == names - {"correctness.json", "correctness.xml", "tests.xml"}
+
+
+def test_every_report_that_a_step_writes_is_listed() -> None:
+    text = (fakes.CHECKOUT / "ci" / "test.py").read_text(encoding="utf-8").partition("\nREPORTS = ")[0]
+    written = re.findall(r'"(\w+\.(?:xml|json|md))"', text)
+    assert sorted(written) == sorted(name for each in test.REPORTS.values() for name in each)

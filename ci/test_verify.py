@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci import environment, fakes, verify
-from ci.exits import INTERNAL, INTERRUPTED, NAMED_PYTHON, OK, REJECTED, TERMINATED
+from ci.exits import INTERNAL, INTERRUPTED, NAMED_PYTHON, OK, REJECTED, TERMINATED, UNAVAILABLE, Stop
 from ci.options import Options
 
 WRITE_REPORT = """
@@ -122,6 +122,28 @@ def test_the_report_is_copied_to_where_the_user_wants_it(suite: Suite, tmp_path:
     suite.prepare(document, 1)
     verify.judge(suite.made, Options(report=tmp_path / "wanted.json"))
     assert json.loads((tmp_path / "wanted.json").read_text(encoding="utf-8")) == document
+
+
+def test_an_older_report_is_gone_before_anything_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> environment.Environment:
+        raise Stop(UNAVAILABLE, "no environment")
+
+    monkeypatch.setattr(environment, "ensure", fails)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("accepted", encoding="utf-8")
+    (tmp_path / "link.json").symlink_to(elsewhere)
+    (tmp_path / "junit.xml").write_text("passed", encoding="utf-8")
+    with pytest.raises(Stop):
+        verify.main([f"--report-json={tmp_path / 'link.json'}", f"--junitxml={tmp_path / 'junit.xml'}"])
+    assert not elsewhere.exists()
+    assert not (tmp_path / "junit.xml").exists()
+    assert (tmp_path / "link.json").is_symlink(), "it is written through again"
+
+
+def test_what_is_no_file_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    verify.begin_anew(tmp_path / "pipe", tmp_path / "nowhere", None)
+    assert (tmp_path / "pipe").exists()
 
 
 @pytest.mark.skipif(not fakes.FULL.exists(), reason=fakes.NO_FULL)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ci import environment, report, summary
-from ci.exits import INTERNAL, NAMED_PYTHON, STARTED_BY, UNAVAILABLE, Stop, Terminated
+from ci import environment, older, report, summary
+from ci.exits import INTERNAL, NAMED_PYTHON, STARTED_BY, UNAVAILABLE, USAGE, Stop, Terminated
 from ci.options import Options, parse_verify, verify_parser, without_options
 from kernels.folder import cache_folder
 
@@ -43,6 +43,7 @@ class Outcome:
 def main(arguments: Sequence[str]) -> int:
     """Run `ci/verify` and return its exit code."""
     options = parse_verify(arguments, os.environ, Path.cwd())
+    begin_anew(options.report, options.junit)
     cache = options.cache or cache_folder(os.environ, Path.home(), sys.platform)
     made = environment.ensure(CHECKOUT, cache, with_tools=options.workers is not None, offline=options.offline, say=say)
     if options.workers is not None and any("xdist" in name for name in made.missing):
@@ -51,6 +52,18 @@ def main(arguments: Sequence[str]) -> int:
     sys.stdout.write("\n".join(["", *outcome.lines, ""]))
     sys.stdout.flush()
     return outcome.code
+
+
+def begin_anew(*reports: Path | None) -> None:
+    """Take older reports away, so that nobody reads one for that of a run which wrote none.
+
+    Raises:
+        Stop: One stays.
+    """
+    try:
+        older.remove(*reports)
+    except OSError as error:
+        raise Stop(USAGE, f"an older report cannot be replaced: {error}") from error
 
 
 def say(line: str) -> None:

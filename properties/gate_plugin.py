@@ -21,7 +21,7 @@ from ci.gate_record import DESELECTED, FAILED, SKIPPED, Case
 from . import gate, gate_options, gate_report
 from .benchmark_plugin import storage
 from .options import UsageError
-from .plugin import run_of
+from .plugin import begin_anew, run_of
 from .progress import Bar
 from .selection import wanted
 from .targets import machine
@@ -149,6 +149,8 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Show progress on the terminal itself, past pytest's capturing."""
     made = session.config.stash.get(_GATE, None)
+    if made is not None:
+        begin_anew("--gate-json", made.options.record)
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if made is not None and reporter is not None:
         bar = session.config.stash[_BAR] = Bar(reporter._tw._file, len(made.names))

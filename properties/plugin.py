@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from ci import wording
+from ci import older, wording
 from ci.exits import STARTED_BY
 
 from . import cards, parent, records, summary
@@ -272,8 +272,22 @@ _current: dict[str, Run] = {}
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Make this process's run known to `pytest_runtest_logreport`."""
-    _current["run"] = session.config.stash[_RUN]
+    """Make this process's run known to `pytest_runtest_logreport`; an older report goes, before anything can end it."""
+    run = _current["run"] = session.config.stash[_RUN]
+    if not hasattr(session.config, "workerinput"):
+        begin_anew("--report-json", run.options.report_json)
+
+
+def begin_anew(flag: str, path: Path | None) -> None:
+    """Take an older report away.
+
+    Raises:
+        pytest.UsageError: it stays.
+    """
+    try:
+        older.remove(path)
+    except OSError as error:
+        raise pytest.UsageError(f"{flag}={path}: {error.strerror}") from None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -157,12 +157,14 @@ def test_sigterm_ends_the_workers_and_what_was_judged_until_then_is_no_verdict(f
     hangs = "(open(__file__ + '.pid', 'w').write(str(__import__('os').getpid())), __import__('time').sleep(60))"
     (folder / "hangs.py").write_text(f"{HEAD}x / x.abs().mean(1, keepdim=True) if len(x) == 2 else {hangs}\n")
     wanted = command("--candidate=hangs.py", "-k", "loads", "--report-json=out.json")
+    (folder / "out.json").write_text("of yesterday", encoding="utf-8")
     with subprocess.Popen(wanted, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as ran:
         pid, until = folder / "hangs.py.pid", time.monotonic() + 60
         while not (pid.exists() and pid.read_text(encoding="utf-8")):
             assert time.monotonic() < until
             time.sleep(0.05)
         worker = int(pid.read_text(encoding="utf-8"))
+        assert not (folder / "out.json").exists(), "what is killed now leaves no older report"
         ran.send_signal(signal.SIGTERM)
         seen, _ = ran.communicate(timeout=30)
     assert ran.returncode == 2, seen
