@@ -296,6 +296,7 @@ def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> N
     run = _current.get("run")
     if run is not None:
         run.session.close()
+        run.gathered.interrupted = True
         run.gathered.internal_errors.append(f"the run was ended early: {str(excinfo.value) or excinfo.typename}")
 
 

@@ -31,6 +31,9 @@ from .subject import Subject
 from .targets import Machine
 
 SCHEMA = 1
+#: Why a candidate is not judged of which nothing was found in a run that did not come to its end.
+_INTERRUPTED = "interrupted: what was run so far has passed"
+_BROKE = "an internal error: what was run has passed"
 Record = dict[str, Any]  # JSON
 
 _PLACES = {name: index for index, name in enumerate(("contact", *CATALOGUE))}
@@ -138,6 +141,7 @@ class Gathered:
         tests: counts by outcome.
         not_run: pairs of what and why.
         internal_errors: texts.
+        interrupted: whether one of them is that somebody has ended the run.
     """
 
     records: list[tuple[Record, Record]] = field(default_factory=list)
@@ -146,6 +150,7 @@ class Gathered:
     )
     not_run: list[tuple[str, str]] = field(default_factory=list)
     internal_errors: list[str] = field(default_factory=list)
+    interrupted: bool = False
 
 
 def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) -> Record:
@@ -166,6 +171,9 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         for target in entry["targets"].values():
             target["properties"].sort(key=place)
             _judge_target(target)
+            if gathered.internal_errors and target["verdict"] == "accepted":
+                reason = _INTERRUPTED if gathered.interrupted else _BROKE
+                target |= {"verdict": "not-judged", "status": "not-judged", "reason": reason}
         entry["verdict"] = _verdict([target["verdict"] for target in entry["targets"].values()])
     return {
         "schema": SCHEMA,

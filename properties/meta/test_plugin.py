@@ -154,9 +154,10 @@ def test_where_there_is_no_target_the_summary_says_why(folder: Path) -> None:
 
 
 def test_sigterm_ends_the_workers_and_what_was_judged_until_then_is_no_verdict(folder: Path) -> None:
+    (folder / "first.py").write_text(RIGHT, encoding="utf-8")
     hangs = "(open(__file__ + '.pid', 'w').write(str(__import__('os').getpid())), __import__('time').sleep(60))"
     (folder / "hangs.py").write_text(f"{HEAD}x / x.abs().mean(1, keepdim=True) if len(x) == 2 else {hangs}\n")
-    wanted = command("--candidate=hangs.py", "-k", "loads", "--report-json=out.json")
+    wanted = command("--candidate=first.py", "--candidate=hangs.py", "-k", "loads", "--report-json=out.json")
     (folder / "out.json").write_text("of yesterday", encoding="utf-8")
     with subprocess.Popen(wanted, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as ran:
         pid, until = folder / "hangs.py.pid", time.monotonic() + 60
@@ -164,7 +165,7 @@ def test_sigterm_ends_the_workers_and_what_was_judged_until_then_is_no_verdict(f
             assert time.monotonic() < until
             time.sleep(0.05)
         worker = int(pid.read_text(encoding="utf-8"))
-        assert not (folder / "out.json").exists(), "what is killed now leaves no older report"
+        older = (folder / "out.json").exists()
         ran.send_signal(signal.SIGTERM)
         seen, _ = ran.communicate(timeout=30)
     assert ran.returncode == 2, seen
@@ -172,6 +173,9 @@ def test_sigterm_ends_the_workers_and_what_was_judged_until_then_is_no_verdict(f
         os.kill(worker, 0)
     found = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     assert found["run"]["internal_errors"] == ["the run was ended early: SIGTERM"]
+    assert not older, "what is killed leaves no report of yesterday"
+    assert "first: not-judged: interrupted: what was run so far has passed" in " ".join(seen.split())
+    assert "accepted" not in seen + json.dumps(found)
 
 
 def test_a_run_does_not_wait_for_what_only_the_gate_needs() -> None:
