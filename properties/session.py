@@ -160,8 +160,10 @@ class Session:
         subject = self.subject(seat)
         if subject.runner.gone:
             result = Examination(prop, "not-examined", reason=subject.runner.gone)
-        elif self._probe(subject) is not None:
-            result = Examination(prop, "not-examined", reason="the candidate could not be used; see contact")
+        elif (broken := self._probe(subject)) is not None:
+            # `contact` says the same, but may have been left out.
+            why = broken.text if broken.kind is Kind.NOT_RUN else str(broken)
+            result = Examination(prop, "not-examined", reason=f"the candidate could not be used: {why}")
         elif not prop.applies(self.operator):
             result = Examination(prop, "not-examined", reason=f"{self.operator.name} does not have this property")
         elif seat.target not in prop.targets:

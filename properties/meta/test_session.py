@@ -476,6 +476,18 @@ def test_what_is_no_candidate_is_told_the_format_and_in_a_folder_how_to_leave_it
     assert not options(here, candidate=[".", "one.py"]).found, "who names it means it"
 
 
+def test_why_a_candidate_cannot_be_used_is_told_where_contact_was_left_out(
+    here: Path, session: Callable[..., Session]
+) -> None:
+    (here / "one.py").write_text("def f(:\n", encoding="utf-8")
+    run = session(candidate=["one.py"])
+    (seat,), _ = seats(run.options, MACHINE)
+    gathered = Gathered([run.examine(seat, contract.SHAPES)])
+    text = summary.text(records.assemble(gathered, run.options, MACHINE, 1), 120)
+    assert "one: not-judged: the candidate could not be used: does-not-build: does not parse: invalid syntax" in text
+    run.close()
+
+
 def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
     body = "    def forward(self, x):\n        if x.dtype != torch.float32: raise TypeError('no')\n        return x\n"
     (here / "one.py").write_text(f"import torch\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")
