@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.machinery
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,11 @@ from .slots import Slots
 _DEATHS_IN_A_ROW = 3
 #: A candidate may put there what it likes, and a later worker, or run, finds it.
 _SPOILT = "the folder of its builds cannot be used, remove what is there"
+#: What is said of a source in another language, whose first line no Python could make sense of.
+_NO_PYTHON = (
+    "is not a Python file ({}); a candidate is a .py file that defines ModelNew and builds its source, for example "
+    "with torch.utils.cpp_extension.load_inline"
+)
 #: Where all candidates' builds lie, in the cache folder.
 _BUILDS = "candidates"
 
@@ -92,6 +98,8 @@ class Upkeep:
             return None
         if self.gone:
             raise GpuGoneError(self.gone)
+        if self.candidate.suffix not in importlib.machinery.SOURCE_SUFFIXES:
+            return LoadFailure(_NO_PYTHON.format(self.candidate.suffix or "no suffix"))
         try:
             self.cache.joinpath(_BUILDS).mkdir(parents=True, exist_ok=True)
         except OSError as error:

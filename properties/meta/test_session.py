@@ -476,6 +476,23 @@ def test_what_is_no_candidate_is_told_the_format_and_in_a_folder_how_to_leave_it
     assert not options(here, candidate=[".", "one.py"]).found, "who names it means it"
 
 
+@pytest.mark.parametrize("name", ["k.cu", "k.cpp", "k.ptx", "k.txt", "k"])
+def test_a_source_in_another_language_is_told_by_its_ending(
+    name: str, here: Path, session: Callable[..., Session]
+) -> None:
+    (here / name).write_text("__global__ void f() {}\n", encoding="utf-8")
+    run = session(candidate=[name])
+    (seat,), _ = seats(run.options, MACHINE)
+    what = run.contact(seat)[1]
+    (finding,) = what["findings"]
+    assert (what["outcome"], finding["kind"]) == ("failed", "does-not-build")
+    ending = Path(name).suffix or "no suffix"
+    assert finding["text"].startswith(
+        f"is not a Python file ({ending}); a candidate is a .py file that defines ModelNew"
+    )
+    run.close()
+
+
 def test_why_a_candidate_cannot_be_used_is_told_where_contact_was_left_out(
     here: Path, session: Callable[..., Session]
 ) -> None:
