@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import torch
 
+from .figures import apart
 from .findings import Finding, Kind
 from .inputs import Input, bits
 from .trial import Trial
@@ -120,7 +121,8 @@ def _close(first: torch.Tensor, second: torch.Tensor, allowed: float) -> torch.T
 def _finding(first: torch.Tensor, second: torch.Tensor, same: torch.Tensor, text: str) -> Finding:
     places = (~same).nonzero()[:5].tolist()
     lines = [
-        f"at {place}: {float(first[tuple(place)]):.9g} before, {float(second[tuple(place)]):.9g} after"
+        f"at {place}: {before} before, {after} after"
         for place in places
+        for before, after in [apart(float(first[tuple(place)]), float(second[tuple(place)]))]
     ]
     return Finding(Kind.WRONG_VALUE, f"{text} ({int((~same).sum())} of {same.numel()} elements)", tuple(lines))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from .figures import factor, factors
 from .inputs import Input
 from .operators import Fault
 
@@ -103,7 +104,7 @@ def how_far(fault: Fault) -> str:
     ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
     if len(ratios) == 0:
         return wrong
-    return f"{wrong}, {ratios.min():.4g} to {ratios.max():.4g} times what they should be"
+    return f"{wrong}, {factors(float(ratios.min()), float(ratios.max()), 4)} times what they should be"
 
 
 def by_magnitude(given: npt.NDArray[np.float64], bad: Mask) -> str:
@@ -137,7 +138,7 @@ def _ratio(got: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], bad:
     middle = float(np.median(ratios))
     spread = float(np.abs(ratios / middle - 1).max())
     if spread <= _ROUNDINGS * eps and spread < abs(middle - 1) / 4:
-        return f"they are {middle:.6g} times what they should be"
+        return f"they are {factor(middle)} times what they should be"
     return ""
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from . import inputs, strategies
 from .cases import Case, parse
 from .examination import Property
+from .figures import apart
 from .findings import Finding, Kind
 from .manner import Manner
 from .observation import Observation, Outcome
@@ -52,9 +53,9 @@ def differentiated(trial: Trial, case: Case) -> None:
     if bool(wrong.any()):
         places = wrong.nonzero()[:5].tolist()
         lines = tuple(
-            f"at {place}: {float(seen.output[tuple(place)]):.9g} flows back, expected "
-            f"{float(expected[tuple(place)]):.9g} within {float(bound[tuple(place)]):.2g}"
+            f"at {place}: {back} flows back, expected {wanted} within {float(bound[tuple(place)]):.2g}"
             for place in places
+            for back, wanted in [apart(float(seen.output[tuple(place)]), float(expected[tuple(place)]))]
         )
         text = f"the gradient is wrong in {int(wrong.sum())} of {wrong.numel()} elements"
         trial.report(Finding(Kind.WRONG_GRADIENT, text, lines))

@@ -10,6 +10,7 @@ from reference.formats import FORMATS
 from . import comparisons, strategies, values
 from .cases import Case, parse
 from .examination import Property
+from .figures import apart
 from .findings import Finding, Kind
 from .strategies import Domain
 from .trial import Trial
@@ -105,7 +106,8 @@ def total(trial: Trial, case: Case) -> None:
     wrong = (off > allowed) & sums.isfinite()
     if bool(wrong.any()):
         place = int(off.where(wrong, torch.zeros_like(off)).argmax())
-        text = f"the sizes of a row add up to {float(sums.view(-1)[place]):.9g}, expected {case.columns} = columns"
+        added, _ = apart(float(sums.view(-1)[place]), case.columns)
+        text = f"the sizes of a row add up to {added}, expected {case.columns} = columns"
         trial.report(Finding(Kind.WRONG_VALUE, f"{text} within {allowed:.2g}"))
 
 

@@ -14,6 +14,7 @@ import torch
 
 from . import diagnosis, inputs
 from .cases import Case, features
+from .figures import apart
 from .findings import Finding, Kind
 from .inputs import Input
 from .observation import Observation, Outcome
@@ -256,10 +257,9 @@ def _worst(fault: Fault) -> list[str]:
     lines = []
     for place in order:
         row, column = np.unravel_index(place, fault.bad.shape)
-        lines.append(
-            f"row {fault.rows[row]}, column {column}: got {fault.got[row, column]:.9g}, "
-            f"expected {fault.expected[row, column]:.9g} within {fault.bound[row, column]:.2g}"
-        )
+        got, expected = apart(float(fault.got[row, column]), float(fault.expected[row, column]))
+        bound = f"{fault.bound[row, column]:.2g}"
+        lines.append(f"row {fault.rows[row]}, column {column}: got {got}, expected {expected} within {bound}")
     return lines
 
 

@@ -17,6 +17,8 @@ import torch
 
 from reference.formats import Format
 
+from .figures import apart, factors
+
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -95,7 +97,7 @@ def divisor(rows: Rows) -> str:
     cause = _prefix(rows) or _constant(rows) or _epsilon(rows)
     if cause:
         return cause
-    return f"each row is divided by one number, but not by its mean: by {low:.6g} to {high:.6g} times the mean"
+    return f"each row is divided by one number, but not by its mean: by {factors(low, high)} times the mean"
 
 
 def one_factor(factor: float, columns: int, roundoff: float) -> str:
@@ -149,13 +151,12 @@ def special_row(x: Numbers, got: Numbers, expected: Numbers, bad: Mask) -> str:
         row = "a row of zeros"
     else:
         row = "an element that is zero" if x[first] == 0 else "an element"
-    return f"{row} gives {_number(got[first])}, expected {_number(expected[first])}"
+    left, right = map(_named, apart(float(got[first]), float(expected[first]), 6))
+    return f"{row} gives {left}, expected {right}"
 
 
-def _number(value: float) -> str:
-    if np.isnan(value):
-        return "NaN"
-    return f"{value:.6g}".replace("inf", "infinity")
+def _named(number: str) -> str:
+    return number.replace("nan", "NaN").replace("inf", "infinity")
 
 
 def _reciprocal_overflows(rows: Rows) -> bool:
