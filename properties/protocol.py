@@ -21,6 +21,10 @@ _Claim = TypeVar("_Claim")
 #: What a compiler writes around a word to colour it.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
+#: How the message of an error in TorchScript begins, whatever has happened, and the line in it that says what.
+_IN_TORCHSCRIPT = "The following operation failed in the TorchScript interpreter."
+_RAISED = re.compile(r"(?:builtins\.)?(?P<said>[A-Za-z_][\w.]*: \S.*)")
+
 #: Under this name a worker keeps the result of a second thread.
 BESIDE = "beside"
 #: Calls of each thread: on two cores a shared buffer of some rows is disturbed in every second pair of calls or so.
@@ -176,7 +180,12 @@ class ErrorInfo:
 
 
 def _opening(lines: list[str]) -> str:
-    """The first line of a message; where it ends with a colon, with what that announces, past a traceback's frames."""
+    """The first line of a message; where it ends with a colon, with what that announces, past a traceback's frames.
+
+    Of an error in TorchScript the line that says what it is.
+    """
+    if lines[0].strip() == _IN_TORCHSCRIPT:
+        return _behind_the_traceback(lines)
     said: list[str] = []
     quoting = False
     for line in filter(str.strip, lines):
@@ -187,6 +196,12 @@ def _opening(lines: list[str]) -> str:
             if not said[-1].endswith(":"):
                 break
     return " ".join(said) or lines[0]
+
+
+def _behind_the_traceback(lines: list[str]) -> str:
+    """What was raised in TorchScript: the last line that names an exception, past its source; else the last one."""
+    raised = [found["said"] for line in lines[1:] if (found := _RAISED.match(line))]
+    return raised[-1] if raised else next(line.strip() for line in reversed(lines) if line.strip())
 
 
 #: What a worker's claims must consist of.

@@ -137,6 +137,29 @@ def test_what_a_message_announces_is_told_with_it(text: str, said: str | None) -
     assert str(ErrorInfo("BackendCompilerFailed", (), text)) == f"BackendCompilerFailed: {said}"
 
 
+IN_TORCHSCRIPT = """The following operation failed in the TorchScript interpreter.
+Traceback of TorchScript (most recent call last):
+  File "/k.py", line 4, in f
+def f(x):
+    if x.dim() == 2: raise ValueError("key: value")
+                     ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("RuntimeError: AssertionError: needs 3 dims\n\n", "RuntimeError: AssertionError: needs 3 dims"),
+        ("builtins.ValueError: bad\nthing\n", "ValueError: bad"),
+        ("it stopped\n", "it stopped"),
+        ("", "return x"),
+    ],
+)
+def test_an_error_in_torchscript_is_told_by_what_was_raised(raised: str, said: str) -> None:
+    assert str(ErrorInfo("Error", (), f"{IN_TORCHSCRIPT}{raised}")) == f"Error: {said}"
+
+
 def test_other_strides_are_a_note_or_a_finding() -> None:
     seen = returned(strides=(1, 3))
     assert judged(seen).notes == {"strides of the output are not those of empty_like"}

@@ -252,6 +252,12 @@ def test_an_exception_comes_with_type_message_and_place(make_runner: MakeRunner)
     assert "candidate_0.py, line" in str(seen.error)
 
 
+def test_torch_still_writes_its_errors_so(make_runner: MakeRunner) -> None:
+    head = "@torch.jit.script\ndef f(x):\n    assert x.dim() == 7, 'needs seven'\n    return x"
+    seen = make_runner("return f(x)", head=head).observe(GIVEN)
+    assert str(seen.error).startswith("Error: RuntimeError: AssertionError: needs seven (candidate_0.py, line")
+
+
 def test_an_exception_whose_message_raises_is_survived(make_runner: MakeRunner) -> None:
     seen = make_runner("raise Bad()", head="class Bad(Exception):\n    def __str__(self):\n        1 / 0").observe(
         GIVEN
