@@ -80,7 +80,7 @@ def seats(options: Options, machine: Machine, operator: Operator = L1_NORM) -> t
     missing = {"cuda": machine.no_gpu or ("" if "cuda" in JUDGED_TARGETS else "judging on cuda is not built yet")}
     here = [target for target in options.targets if not missing.get(target)]
     not_run = [(target, missing[target]) for target in options.targets if missing.get(target)]
-    not_run += [(path.name, "it defines no ModelNew, and others import it") for path in options.helpers]
+    not_run += [(path.name, "no ModelNew is seen in its text, and others import it") for path in options.helpers]
     not_run += [(path.name, why) for path, why in options.unreadable]
     found = []
     for path in options.candidates:

@@ -69,7 +69,7 @@ def test_what_the_candidates_of_a_folder_import_is_none_itself(here: Path) -> No
     (here / "helper.py").write_text("def f(x): return x\n", encoding="utf-8")
     chosen = options(here, candidate=["."])
     assert chosen.candidates == (here / "one.py", here / "two.py")
-    assert seats(chosen, MACHINE)[1][-1] == ("helper.py", "it defines no ModelNew, and others import it")
+    assert seats(chosen, MACHINE)[1][-1] == ("helper.py", "no ModelNew is seen in its text, and others import it")
     for named in (["helper.py"], [".", "helper.py"]):
         assert here / "helper.py" in options(here, candidate=named).candidates
     (here / "helper.py").write_text("class ModelNew: pass\n", encoding="utf-8")
