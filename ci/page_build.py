@@ -171,7 +171,9 @@ def _findings(judged: Iterable[tuple[Candidate, Target]]) -> list[Block]:
         more = "" if not others else f" and {others} more {'property' if others == 1 else 'properties'}"
         blocks.append(Text(f"{who}, {properties[0].name}{more}: {kind}: {text}", verdict("failed")))
         if _replayable(replay):
-            blocks.append(Code(shlex.join(["ci/verify", *replay])))
+            # The cache folder is the maker's, and every machine has one of its own.
+            words = [word for word in replay if not word.startswith("--cache-dir=")]
+            blocks.append(Code(shlex.join(["ci/verify", *words])))
     if len(found) > len(shown):
         blocks.append(Text(f"{len(found) - len(shown)} more findings; the tables below name them."))
     return blocks

@@ -122,6 +122,17 @@ def test_a_page_names_no_folder_of_the_machine_that_made_it_and_says_where_its_c
             assert not any(each in text for each in (str(files.folder), str(fakes.CHECKOUT), "/home/somebody"))
 
 
+def test_a_replay_on_a_page_keeps_the_limits_and_leaves_the_makers_cache_out(files: Files) -> None:
+    replay = "/x/ci/verify --candidate=/k.py --cache-dir=/somewhere/cache --call-timeout=3 --case=a"
+    failed = {"name": "one", "outcome": "failed", "examples": 1, "worst": {}}
+    failed |= {"findings": [fakes.finding("it is 8 x") | {"replay": replay}]}
+    document = fakes.report(fakes.candidate(cpu=fakes.target("rejected", properties=[failed])), failed=1)
+    tags, summary = files.make(f"--verify={files.put('v.json', document)}")
+    for text in (tags.text, summary):
+        assert "ci/verify --candidate=/k.py --call-timeout=3 --case=a" in text
+        assert "somewhere" not in text
+
+
 def test_a_finding_of_several_properties_is_shown_once(files: Files) -> None:
     first = {"name": "one", "outcome": "failed", "examples": 1, "worst": {}, "findings": [fakes.finding("it is 8 x")]}
     other = {**first, "name": "three", "findings": [fakes.finding("it is 9 x")]}
