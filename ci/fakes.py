@@ -178,7 +178,7 @@ def report(*candidates: dict[str, object], passed: int = 3, failed: int = 0, **r
     fields: dict[str, object] = {"profile": "kp-default", "seed": 0, "targets": ["cpu"], "isolated": True}
     return {
         "schema": 1,
-        "tool": {"name": "kernelproof"},
+        "tool": {"name": "kernelproof", "version": "0.1.0", "commit": ""},
         "environment": {"python": "3.12.3", "torch": "2.11.0", "gpu": None, "driver": None},
         "run": fields | {"usage_error": None, "internal_errors": []} | run_fields,
         "candidates": list(candidates),

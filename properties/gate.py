@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,7 @@ from ci.gate_record import (
     Record,
 )
 
-from . import benchmark_report, card, verdicts
+from . import benchmark_report, card, tool, verdicts
 from .benchmark_cases import Entry, entries
 from .benchmarks import Lineup, label
 from .cases import parse
@@ -46,7 +45,6 @@ from .duel import Duel, Tell
 from .gate_options import GateOptions
 from .l1_norm import L1_NORM
 from .limits import Limits
-from .options import ROOT
 from .process import Nursery
 from .targets import Machine
 
@@ -147,7 +145,7 @@ class Gate:
             date=self._date,
             target=self.target,
             machine=gate_record.Machine(
-                tool=_version(),
+                tool=tool.version(),
                 python=self.machine.python,
                 torch=self.machine.torch,
                 gpu=self.machine.gpu,
@@ -358,8 +356,3 @@ def fractions(benchmarks: list[Mapping[str, object]], candidate: str, target: st
             if not own or f"[{candidate}-{target}-" in str(each.get("name")):
                 found[name] = [float(value) for value in facts["of_copy_rounds"]]
     return found
-
-
-def _version() -> str:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        return str(tomllib.load(file)["project"]["version"])

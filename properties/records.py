@@ -19,6 +19,7 @@ from ci.exits import NAMED_PYTHON, STARTED_BY
 from ci.summary import replay_command as command_of_verify
 from kernels.folder import VARIABLE, cache_folder
 
+from . import tool
 from .catalogue import CATALOGUE
 from .coverage import CLASSES
 from .examination import Examination
@@ -177,7 +178,7 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         entry["verdict"] = _verdict([target["verdict"] for target in entry["targets"].values()])
     return {
         "schema": SCHEMA,
-        "tool": {"name": "kernelproof"},
+        "tool": tool.record(),
         "environment": {
             "python": machine.python,
             "torch": machine.torch,
@@ -221,7 +222,7 @@ def usage_error_report(text: str) -> Record:
     """The report of a run that did not start."""
     return {
         "schema": SCHEMA,
-        "tool": {"name": "kernelproof"},
+        "tool": tool.record(),
         "environment": {},
         "run": {"usage_error": text, "internal_errors": []},
         "candidates": [],
