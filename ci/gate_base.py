@@ -22,6 +22,10 @@ MAIN_BRANCHES: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "
 GIT_TIMEOUT: Final = 300
 
 
+# What to do where git finds no base.
+_NAME_ONE: Final = "name one with --against=FILE"
+
+
 class NoBaseError(Exception):
     """There is no base; the message is one line that says why and what to do."""
 
@@ -52,7 +56,10 @@ class Repository:
         """
         self.file = file.resolve()
         self._folder = self.file.parent
-        self.root = Path(self.git("rev-parse", "--show-toplevel")).resolve()
+        try:
+            self.root = Path(self.git("rev-parse", "--show-toplevel")).resolve()
+        except NoBaseError as error:
+            raise NoBaseError(f"{error}{'' if _NAME_ONE in str(error) else f'; {_NAME_ONE}'}") from None
         self.inside = self.file.relative_to(self.root)
 
     def git(self, *words: str) -> str:
@@ -71,7 +78,7 @@ class Repository:
                 timeout=GIT_TIMEOUT,
             )
         except FileNotFoundError:
-            raise NoBaseError("there is no git to find a base with; name a file: --against=FILE") from None
+            raise NoBaseError(f"there is no git to find a base with; {_NAME_ONE}") from None
         except subprocess.TimeoutExpired:
             raise NoBaseError(f"git {words[0]} did not end within {GIT_TIMEOUT} s") from None
         if done.returncode != 0:

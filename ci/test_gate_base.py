@@ -131,13 +131,13 @@ def test_a_base_without_the_file_is_none(repository: Path, tmp_path: Path) -> No
 
 def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("", encoding="utf-8")
-    with pytest.raises(NoBaseError, match="not a git repository"):
+    with pytest.raises(NoBaseError, match=r"not a git repository.*; name one with --against=FILE$"):
         Repository(tmp_path / "kernel.py")
 
 
 def test_without_git_a_file_can_be_named(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(NoBaseError, match="there is no git to find a base with; name a file: --against=FILE"):
+    with pytest.raises(NoBaseError, match=r"there is no git to find a base with; name one with --against=FILE$"):
         of(repository)
 
 
