@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,6 +128,41 @@ def test_what_each_workflow_is_for_stands_in_it() -> None:
     assert {"ci/verify", "--require-gpu", "ci/gate", "--base=merge-base"} <= words["gpu"]
     assert {"--only=lint", "--only=tests", "ci/verify"} <= words["cpu"]
     assert {"kernelproof/ci/gate", "--candidate=mine/$KERNEL", "--base=merge-base"} <= words["guard-my-kernel"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.parametrize(
+    ("pinned", "kernel", "complaint"),
+    [
+        ("HEAD", "k/kernel.py", ""),
+        ("", "k/kernel.py", "KERNELPROOF_COMMIT is to be"),
+        ("HEAD", "", "KERNELPROOF_KERNEL is to be"),
+        ("HEAD", "k", "not 'k'"),
+        ("HEAD", "gone.py", "not 'gone.py'"),
+    ],
+)
+def test_the_guard_judges_nothing_where_a_variable_is_not_set(
+    pinned: str, kernel: str, complaint: str, tmp_path: Path
+) -> None:
+    def git(*words: str) -> str:
+        named = ["git", "-C", str(tmp_path / "kernelproof"), "-c", "user.name=a", "-c", "user.email=a@b"]
+        command = [*named, "-c", "commit.gpgsign=false", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    for place in ("kernelproof", "mine/k"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "mine" / "k" / "kernel.py").touch()
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "x")
+    (path,) = (each for each in FILES if each.stem == "guard-my-kernel")
+    (text,) = (step["run"] for step in read(path)["jobs"]["guard"]["steps"] if "PINNED" in step.get("env", {}))
+    given = {**os.environ, "PINNED": git("rev-parse", pinned) if pinned else "", "KERNEL": kernel}
+    done = subprocess.run(
+        ["bash", "-e", "-c", text], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == (64 if complaint else 0), done.stderr
+    assert complaint in done.stderr
+    assert (tmp_path / "reports").is_dir() is not bool(complaint)
 
 
 @pytest.mark.parametrize(
