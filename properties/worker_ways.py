@@ -46,8 +46,6 @@ _storage, _set_storage = torch.Tensor.untyped_storage, torch.Tensor.set_
 _Parameter = torch.nn.Parameter
 _inference_mode = torch.inference_mode
 _Module = torch.nn.Module
-_modules = torch.nn.Module.modules
-_set_training = torch.nn.Module.train
 _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _get_default_dtype, _set_default_dtype = torch.get_default_dtype, torch.set_default_dtype
 _float64 = torch.float64
@@ -93,17 +91,46 @@ STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
 
 @contextlib.contextmanager
 def _in_evaluation(model: Model) -> Iterator[None]:
-    """The model is told that it is not trained now, as `torch.nn.Module.eval` does."""
+    """The model is told that it is not trained now, in its own way; what it raises then is what its user would get."""
     if not isinstance(model, _Module):
         yield
         return
-    before = [(each, each.training) for each in _modules(model)]  # a part may be in evaluation for good
-    _set_training(model, False)
+    before = [(each, _says_trained(each)) for each in _parts(model)]
+    model.eval()
     try:
         yield
     finally:
-        for each, training in before:
-            each.training = training
+        _as_before(before)
+
+
+def _parts(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """A module and all in it, told apart by what they are: not every one can be hashed."""
+    found, ahead = dict[int, torch.nn.Module](), [model]
+    while ahead:
+        each = ahead.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            ahead += [part for part in each._modules.values() if part is not None]
+    return list(found.values())
+
+
+def _says_trained(part: torch.nn.Module) -> object:
+    """Whether a module says that it is trained; None of one that does not say, as a frozen one of TorchScript."""
+    with contextlib.suppress(Exception):
+        return part.training
+    return None
+
+
+def _as_before(parts: list[tuple[torch.nn.Module, object]]) -> None:
+    """Undo what `eval` has done, where it has: a part may have been in evaluation for good.
+
+    Each is asked in its own way first. Nobody has promised that it can be trained: one that refuses stays as it is.
+    """
+    for ask in (lambda part, mode: part.train(mode), lambda part, mode: setattr(part, "training", mode)):
+        for each, trained in parts:
+            if trained is not None and _says_trained(each) != trained:
+                with contextlib.suppress(Exception):
+                    ask(each, trained)
 
 
 @contextlib.contextmanager

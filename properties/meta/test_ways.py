@@ -381,3 +381,95 @@ def test_a_part_that_is_in_evaluation_for_good_stays_there() -> None:
     with worker_ways.SETTINGS["in evaluation (model.eval())"](model):
         assert not any(each.training for each in model.modules())
     assert [each.training for each in model.modules()] == [True, False, True]
+
+
+class Whole(torch.nn.Module):
+    """One with a part that is in evaluation for good."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.nn.Dropout(0.5).eval()
+
+
+class Unhashable(Whole):
+    """As a dataclass is."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Final(torch.nn.Module):
+    """Its attributes are final once it is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__dict__["made"] = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "made" in self.__dict__:
+            raise AttributeError(f"{name} is final")
+        super().__setattr__(name, value)  # type: ignore[arg-type]
+
+    def train(self, mode: bool = True) -> Final:
+        """Note it beside them."""
+        self.__dict__["training"] = mode
+        return self
+
+
+class NeverTrained(Whole):
+    """Refuses to be trained."""
+
+    def train(self, mode: bool = True) -> NeverTrained:
+        """Not so."""
+        if mode:
+            raise RuntimeError("inference only")
+        return super().train(mode)
+
+
+class SaysSo(torch.nn.Module):
+    """Says by a property that it is never trained."""
+
+    training = property(lambda _: False, lambda *_: None)
+
+    def train(self, mode: bool = True) -> SaysSo:
+        """Hears no more than that it is not."""
+        assert not mode
+        return self
+
+
+def frozen() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.jit.freeze(torch.jit.script(torch.nn.Identity().eval())), torch.nn.Identity())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.parametrize("make", [Whole, Unhashable, Final, NeverTrained, SaysSo, frozen])
+def test_whoever_can_be_told_so_is_in_evaluation_and_back(make: Callable[[], torch.nn.Module]) -> None:
+    model = make()
+    before = {part: part.training for part in model.modules()} if make not in (Unhashable, frozen) else {}
+    for _ in range(2):
+        with worker_ways.SETTINGS["in evaluation (model.eval())"](model):
+            assert not model.training
+        assert all(part.training == trained for part, trained in before.items())
+        assert model.training is (make is not SaysSo)
+
+
+def test_a_model_hears_that_it_is_evaluated_in_its_own_way() -> None:
+    class Merging(torch.nn.Module):
+        heard: list[bool] = []  # noqa: RUF012
+
+        def train(self, mode: bool = True) -> Merging:
+            self.heard.append(mode)
+            return super().train(mode)
+
+    with worker_ways.SETTINGS["in evaluation (model.eval())"](Merging()):
+        assert Merging.heard == [False]
+    assert Merging.heard == [False, True]
+
+
+CANNOT = "def no(self): raise ValueError('no')\ntorch.nn.Module.eval = no"
+
+
+def test_a_model_that_cannot_be_put_into_evaluation_fails_there(make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT, head=CANNOT)
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith("in evaluation (model.eval()): refuses an input that it must take (fp32)")
