@@ -50,6 +50,7 @@ _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _get_default_dtype, _set_default_dtype = torch.get_default_dtype, torch.set_default_dtype
 _float64 = torch.float64
 _get_deterministic, _set_deterministic = torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
+_get_warn_only = torch.is_deterministic_algorithms_warn_only_enabled
 _Barrier = threading.Barrier
 _BrokenBarrier = threading.BrokenBarrierError
 _Thread = threading.Thread
@@ -165,12 +166,12 @@ def _by_default(dtype: torch.dtype) -> Iterator[None]:
 @contextlib.contextmanager
 def _deterministically() -> Iterator[None]:
     """For as long as this lasts, torch uses deterministic algorithms alone, or raises."""
-    before = _get_deterministic()
+    before, warns = _get_deterministic(), _get_warn_only()
     _set_deterministic(True)
     try:
         yield
     finally:
-        _set_deterministic(before)
+        _set_deterministic(before, warn_only=warns)
 
 
 #: What a caller may have set around a call, by the words of a report.

@@ -473,3 +473,16 @@ def test_a_model_that_cannot_be_put_into_evaluation_fails_there(make_subject: Ma
     assert subject.probe() is None
     (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
     assert found.text.startswith("in evaluation (model.eval()): refuses an input that it must take (fp32)")
+
+
+@pytest.mark.parametrize("mode", ["default", "warn", "error"])
+def test_how_strictly_algorithms_must_be_deterministic_is_as_before(mode: str) -> None:
+    before = torch.get_deterministic_debug_mode()
+    try:
+        torch.set_deterministic_debug_mode(mode)
+        set_so = torch.get_deterministic_debug_mode()
+        with worker_ways.SETTINGS["where algorithms must be deterministic"](lambda x: x):
+            assert torch.get_deterministic_debug_mode() == 2
+        assert torch.get_deterministic_debug_mode() == set_so
+    finally:
+        torch.set_deterministic_debug_mode(before)
