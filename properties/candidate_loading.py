@@ -72,7 +72,7 @@ def load_module(path: Path, tag: str) -> ModuleType:
         CandidateError: the file does not parse (an error of its own while importing comes through as it is).
     """
     try:
-        compile(path.read_bytes(), str(path), "exec")
+        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CandidateError("parse", f"does not parse: {error}") from None
     behind = path.resolve()  # a link's modules may lie beside it, or beside what it leads to

@@ -125,3 +125,9 @@ def test_what_does_not_parse_names_its_line_once(tmp_path: Path) -> None:
     path.write_text("x = 1\ndef f(:\n", encoding="utf-8")
     with pytest.raises(CandidateError, match=r"^does not parse: .* \(broken\.py, line 2\)$"):
         load_module(path, "tag")
+
+
+def test_a_file_is_parsed_as_it_is_written_whatever_this_project_imports_from_the_future(tmp_path: Path) -> None:
+    path = tmp_path / "named.py"
+    path.write_text("def forward(x: (T := int)) -> T: return x\n", encoding="utf-8")
+    assert load_module(path, "tag").T is int
