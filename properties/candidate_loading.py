@@ -1,8 +1,9 @@
 """Load a candidate file inside a worker: never imported by the judging process.
 
-A file is loaded under a module name of our own, so that two candidates never meet under one name and a file name that
-is no identifier still loads. The format is KernelBench's: ``ModelNew``, in a problem's own file ``Model``, and
-``get_init_inputs`` for what its ``__init__`` takes. A file that belongs to a package (``__init__.py`` beside it) is
+A file is loaded under its own name where Python finds it, and nothing else, under that: a process that it spawns then
+finds its functions. Else it has a module name of our own, so that two candidates never meet under one name and a file
+name that is no identifier still loads. The format is KernelBench's: ``ModelNew``, in a problem's own file ``Model``,
+and ``get_init_inputs`` for what its ``__init__`` takes. A file that belongs to a package (``__init__.py`` beside it) is
 loaded as a member of that package under an alias, so that its relative imports work and another copy of the package may
 be loaded beside it.
 
@@ -13,6 +14,7 @@ beside it, there are no arguments on the command line, and no module of this pro
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -25,6 +27,8 @@ from types import ModuleType
 _ROOT = Path(__file__).resolve().parent.parent
 #: What is expected of a file that has nothing which could be meant.
 _FORMAT = "a candidate is a file with a class {}(torch.nn.Module) whose forward(self, x) returns the result"
+#: Where a text may name its own file's module: as a word of its own, or to import it.
+_NAMED = rb"['\"]%b['\"]|import\b.*\b%b\b|from\s+%b\b"
 #: Whether this process is there for candidates alone; one that is somebody else's keeps its folder and its arguments.
 _alone = False
 
@@ -54,6 +58,10 @@ def step_aside() -> None:
         if name != "__main__" and _ROOT in (found.parent, found.parent.parent):
             for each in [each for each in sys.modules if each.partition(".")[0] == name]:
                 del sys.modules[each]
+    # A process that a candidate spawns would run this one's program first, under a name that is no candidate's.
+    main = sys.modules["__main__"]
+    main.__spec__ = None
+    vars(main).pop("__file__", None)
     own = str(_ROOT)
     sys.path[:] = [*(each for each in sys.path if each != own), own]
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -71,8 +79,9 @@ def load_module(path: Path, tag: str) -> ModuleType:
     Raises:
         CandidateError: the file does not parse (an error of its own while importing comes through as it is).
     """
+    text = path.read_bytes()
     try:
-        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        compile(text, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CandidateError("parse", f"does not parse: {error}") from None
     behind = path.resolve()  # a link's modules may lie beside it, or beside what it leads to
@@ -87,7 +96,8 @@ def load_module(path: Path, tag: str) -> ModuleType:
     sys.path.insert(0, str(packages[-1].parent if packages else path.parent))
     sys.path += [str(each) for each in dict.fromkeys((path.parent, behind.parent))]
     if not packages:
-        return _execute(module_name(path, tag), path, None)
+        own = _alone and _is_alone_under_its_name(path, text)
+        return _execute(path.stem if own else module_name(path, tag), path, None)
     name = module_name(packages[-1], tag)
     _execute(name, packages[-1] / "__init__.py", [str(packages[-1])])
     for each in reversed(packages[:-1]):
@@ -160,6 +170,24 @@ def _takes(model: Callable[..., object], *arguments: object) -> bool:
     except ValueError:  # it does not tell
         return True
     return all(each.kind is not inspect.Parameter.VAR_POSITIONAL for each in signature.parameters.values())
+
+
+def _is_alone_under_its_name(path: Path, text: bytes) -> bool:
+    """Whether Python finds the file under its name, nothing else has that, and nothing in the text may come to have it.
+
+    An extension that is built under the file's name would take its place, and whoever imports himself by name has
+    himself a second time.
+    """
+    name = path.stem
+    word = re.escape(name.encode(errors="surrogateescape"))
+    if name in sys.modules or "." in name or re.search(_NAMED % ((word,) * 3), text):
+        return False
+    found = set[Path]()
+    for finder in sys.meta_path:
+        places = [[each] for each in dict.fromkeys(sys.path)] if finder is importlib.machinery.PathFinder else [None]
+        specs = (finder.find_spec(name, place) for place in places)
+        found |= {Path(spec.origin or "").resolve() for spec in specs if spec is not None and spec.loader is not None}
+    return found == {path.resolve()}
 
 
 def _is_package(folder: Path) -> bool:

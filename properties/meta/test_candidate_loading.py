@@ -79,6 +79,51 @@ def test_a_candidate_is_loaded_as_its_author_runs_it(
     assert right(runner)
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "head"),
+    [
+        ("one.py", True, ""),
+        ("my kernel.py", True, ""),
+        ("json.py", False, ""),
+        ("wave.py", False, ""),
+        ("conftest.py", False, ""),
+        ("v1.2.py", False, ""),
+        ("one.py", False, "EXTENSION = 'one'\n"),
+        ("one.py", False, "try:\n    import os, one\nexcept AssertionError:\n    pass\n"),
+        ("one.py", False, "try:\n    from one import __name__ as again\nexcept AssertionError:\n    pass\n"),
+        ("one.py", True, "import lone as one_more\n"),
+    ],
+)
+def test_a_file_has_its_own_name_where_nothing_else_has_it(
+    name: str, own: bool, head: str, make_runner: MakeRunner, tmp_path: Path
+) -> None:
+    check = f"assert {'not ' if own else ''}__name__.startswith('candidate_'), __name__\n"
+    written(tmp_path, {f"mine/{name}": f"{head}{check}{CLASS}", "mine/lone.py": ""})
+    runner = make_runner(RIGHT)
+    runner.candidate = tmp_path / "mine" / name
+    assert right(runner)
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+@pytest.mark.parametrize("beside", [{}, {"mine/properties/__init__.py": ""}], ids=["alone", "beside our name"])
+def test_a_process_that_it_starts_anew_finds_its_functions(
+    start: str, beside: dict[str, str], make_runner: MakeRunner, tmp_path: Path
+) -> None:
+    text = f"""
+        import multiprocessing, torch
+        def negated(size): return -size
+        class ModelNew(torch.nn.Module):
+            def forward(self, x):
+                with multiprocessing.get_context({start!r}).Pool(1) as pool:
+                    assert pool.map(negated, [3]) == [-3]
+                {RIGHT}
+    """
+    written(tmp_path, {"mine/one.py": text, **beside})
+    runner = make_runner(RIGHT)
+    runner.candidate = tmp_path / "mine" / "one.py"
+    assert right(runner)
+
+
 def test_a_link_finds_what_lies_beside_it_and_beside_what_it_leads_to(make_runner: MakeRunner, tmp_path: Path) -> None:
     written(tmp_path, {"store/0a1b": CLASS, "far/real.py": USES.format("helper"), "far/helper.py": HELPER})
     written(tmp_path, {"package/__init__.py": "", "package/in.py": USES.format(".helper"), "package/helper.py": HELPER})
