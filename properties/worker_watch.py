@@ -16,8 +16,8 @@ import gc
 import inspect
 import logging
 import math
+import operator
 import os
-import pickle
 import random
 import resource
 import signal
@@ -184,6 +184,30 @@ def _said(fact: object) -> str:
     return str(list(fact)) if isinstance(fact, tuple) else str(fact)
 
 
+class _Functions:
+    """The functions of one namespace, when the candidate was ready to be called."""
+
+    def __init__(self, space: ModuleType | type) -> None:
+        self._space = space
+        present = vars(space)
+        self._names = frozenset(present)
+        self._all = list(present.values())
+        self._functions = {each: value for each, value in present.items() if callable(value)}
+
+    def changes(self) -> list[str]:
+        """The names of those that are others now, or gone."""
+        present = vars(self._space)
+        # A dictionary keeps its order where a value is replaced, and what is new stands behind.
+        if len(present) >= len(self._all) and all(map(operator.is_, self._all, present.values())):
+            changed = []
+        else:
+            changed = [each for each, function in self._functions.items() if present.get(each) is not function]
+        if isinstance(self._space, type) and len(present) != len(self._names):
+            # What is put before something that it inherits.
+            changed += [each for each in present.keys() - self._names if hasattr(self._space.__base__, each)]
+        return [each for each in changed if not _from_torch(present.get(each))]
+
+
 class ProcessWatch:
     """The modes of the process, and the functions of its library, when the candidate was ready to be called."""
 
@@ -192,13 +216,9 @@ class ProcessWatch:
         self._arithmetic = worker_arithmetic.here()
         self._random = _told(_random_state)
         self._others = _other_random_states()
-        self._environment = dict(os.environ)
+        self._environment, self._encoded = dict(os.environ), _encoded()
         self._replaced = set(_REPLACED)
-        self._known = {name: frozenset(vars(space)) for name, space in _LIBRARY.items()}
-        self._functions = {
-            name: {each: value for each, value in vars(space).items() if callable(value)}
-            for name, space in _LIBRARY.items()
-        }
+        self._functions = {name: _Functions(space) for name, space in _LIBRARY.items()}
 
     def changes(self, shared_out: bool = False) -> tuple[str, ...]:
         """What is otherwise now, in words.
@@ -218,17 +238,13 @@ class ProcessWatch:
         others = _other_random_states()
         found += [f"the state of {name}'s random numbers" for name in others if others[name] != self._others[name]]
         # What is set for the first time is a library's that was just loaded; what is changed was the caller's.
-        lost = [name for name, value in self._environment.items() if os.environ.get(name) != value]
-        found += [f"the environment variable {name}" for name in lost]
+        if _encoded() != self._encoded:
+            lost = [name for name, value in self._environment.items() if os.environ.get(name) != value]
+            found += [f"the environment variable {name}" for name in lost]
         if len(_REPLACED) != len(self._replaced):
             found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
-        for name, space in _LIBRARY.items():
-            present = vars(space)
-            changed = [each for each, function in self._functions[name].items() if present.get(each) is not function]
-            if isinstance(space, type) and len(present) != len(self._known[name]):
-                # What is put before something that it inherits.
-                changed += [each for each in present.keys() - self._known[name] if hasattr(space.__base__, each)]
-            found += [f"{name}.{each}" for each in changed if not _from_torch(present.get(each))]
+        for name, functions in self._functions.items():
+            found += [f"{name}.{each}" for each in functions.changes()]
         return tuple(found)
 
     def _in_torchs_threads(self) -> Iterator[str]:
@@ -246,10 +262,19 @@ class ProcessWatch:
                     yield f"{name} in the threads that torch shares its work among: {usual} -> {now}"
 
 
+def _encoded() -> dict[bytes, bytes]:
+    """The environment variables as Python has them, which is compared at once; nothing of one in their place."""
+    return dict(getattr(os.environ, "_data", {}))
+
+
 def _other_random_states() -> dict[str, object]:
     """The states of the random numbers that are not torch's; equal where nobody drew or seeded."""
-    numpys = _told(lambda: pickle.dumps(_random_state_of_numpy()))
-    return {"Python": _told(_random_state_of_python), "numpy": numpys}
+    return {"Python": _told(_random_state_of_python), "numpy": _told(_numpys_random_state)}
+
+
+def _numpys_random_state() -> tuple[object, ...]:
+    name, key, *others = _random_state_of_numpy()
+    return name, key.tobytes(), *others  # type: ignore[attr-defined]
 
 
 def _computes(name: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from types import ModuleType
 
 import pytest
 import torch
 
-from .. import inputs, judge, worker_output
+from .. import inputs, judge, worker_output, worker_watch
 from ..cases import parse
 from ..examination import Property, run_case
 from ..findings import Kind
@@ -114,6 +115,33 @@ def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, ma
     meta = make_runner(forward).observe(GIVEN).meta
     assert meta is not None
     assert [each.partition(":")[0] for each in meta.left] == [name]
+
+
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [
+        ([], []),
+        ([("last", sum)], ["last"]),
+        ([("first", sum)], ["first"]),
+        ([("new", sum)], []),
+        ([("value", 4)], []),
+        ([("last", None)], ["last"]),
+        ([("last", None), ("new", sum)], ["last"]),
+        ([("first", None), ("first", len)], []),
+        ([("first", None), ("first", len), ("last", sum)], ["last"]),
+        ([("first", torch.compiler.disable(lambda: 1))], []),
+    ],
+)
+def test_a_function_of_a_library_is_missed_wherever_it_stood(steps: list[tuple[str, object]], found: list[str]) -> None:
+    space = ModuleType("library")
+    vars(space).update(first=len, value=3, last=max)
+    functions = worker_watch._Functions(space)
+    for name, value in steps:
+        if value is None:
+            delattr(space, name)
+        else:
+            setattr(space, name, value)
+    assert functions.changes() == found
 
 
 def test_what_a_refused_call_leaves_is_not_the_next_calls_doing(make_runner: MakeRunner) -> None:
