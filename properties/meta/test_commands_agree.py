@@ -1,4 +1,4 @@
-"""`ci/verify` is made of the standard library alone and cannot ask the suite, nor can a text: both must say the same."""
+"""`ci/verify` is made of the standard library alone and cannot ask the suite, nor can a text: all say the same."""
 
 import re
 
