@@ -8,6 +8,8 @@ counts as part of it; the first look is behind that.
 
 from __future__ import annotations
 
+import _locale
+import _signal  # type: ignore[import-not-found]
 import builtins
 import contextlib
 import decimal
@@ -23,7 +25,9 @@ import resource
 import signal
 import socket
 import sys
+import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -66,12 +70,17 @@ _random_state_of_python = random.getstate
 _random_state_of_numpy = np.random.get_state
 _equal = torch.equal
 _errors_of_numpy = np.geterr
-_folder, _handler = os.getcwd, signal.getsignal
+#: Without the words for numbers, of which there would be dozens at every call.
+_handler, _block, _locale_now = _signal.getsignal, _signal.pthread_sigmask, _locale.setlocale
+_folder, _file_of = os.getcwd, os.fstat
 _decimals, _set_umask = decimal.getcontext, os.umask
 _depth, _USUAL_DEPTH = sys.getrecursionlimit, sys.getrecursionlimit()
 _timer, _priority, _limit = signal.getitimer, os.getpriority, resource.getrlimit
-#: Signals that a caller relies upon: to interrupt it, to end it, to time it, and to hear of its children.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
+_USUAL_HOOKS = (sys.__excepthook__, threading.__excepthook__)
+_SIGNALS = sorted(signal.valid_signals())
+_NAMED_SIGNALS = frozenset(map(int, signal.Signals))
+#: How many numbers, and how many digits of each, torch and numpy print.
+_PRINTED, _printed_by_numpy = vars(torch._tensor_str.PRINT_OPTS), np.get_printoptions
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
 _REPLACED: set[str] = getattr(torch.library, "_impls", set())
 _in_autocast = torch.is_autocast_enabled
@@ -89,6 +98,39 @@ def _umask() -> str:
     return oct(found)
 
 
+def _blocked() -> str:
+    """The signals that do not reach the thread that asks, to interrupt it or to end it."""
+    found = _block(signal.SIG_BLOCK, ())
+    return ", ".join(map(_signal_name, sorted(found))) if found else "none"
+
+
+def _signal_name(number: int) -> str:
+    """Real-time signals have none."""
+    return signal.Signals(number).name if number in _NAMED_SIGNALS else f"signal {number}"
+
+
+def _leads_to(descriptor: int) -> str:
+    """Which file a descriptor belongs to, in numbers."""
+    try:
+        found = _file_of(descriptor)
+    except OSError:
+        return "closed"
+    return f"file {found.st_ino} of device {found.st_dev}"
+
+
+#: Settings of torch's backends that it tells at once: not those of TF32, of which it may warn or refuse to.
+_SWITCHES = {
+    "whether cuDNN must be deterministic": "_get_cudnn_deterministic",
+    "whether oneDNN must be deterministic": "_get_mkldnn_deterministic",
+    "sums of cuBLAS's float16 products in parts": "_get_cublas_allow_fp16_reduced_precision_reduction",
+    "sums of cuBLAS's bfloat16 products in parts": "_get_cublas_allow_bf16_reduced_precision_reduction",
+    "whether attention may be flash attention": "_get_flash_sdp_enabled",
+    "whether attention may save memory": "_get_mem_efficient_sdp_enabled",
+    "whether attention may be plain": "_get_math_sdp_enabled",
+    "whether attention may be cuDNN's": "_get_cudnn_sdp_enabled",
+    "whether NNPACK is used": "_get_nnpack_enabled",
+    "whether gradients flow back in several threads": "_is_multithreading_enabled",
+}
 #: What later operations depend on, by the words of a report.
 _MODES: dict[str, Callable[[], object]] = {
     "the default dtype": torch.get_default_dtype,
@@ -97,6 +139,7 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether gradients are taken": torch.is_grad_enabled,
     "inference mode": torch.is_inference_mode_enabled,
     "whether algorithms must be deterministic": torch.are_deterministic_algorithms_enabled,
+    "whether it is enough to warn of those that are not": torch.is_deterministic_algorithms_warn_only_enabled,
     "the precision of float32 products": torch.get_float32_matmul_precision,
     "autocast on cpu": lambda: _in_autocast("cpu"),
     "autocast on cuda": lambda: _in_autocast("cuda"),
@@ -107,11 +150,17 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether cuDNN is used": torch._C._get_cudnn_enabled,
     "whether cuDNN looks for the fastest way": torch._C._get_cudnn_benchmark,
     "hooks on all modules": lambda: len(_HOOKS[0]) + len(_HOOKS[1]),
+    **{words: getattr(torch._C, name) for words, name in _SWITCHES.items() if hasattr(torch._C, name)},
     "whether garbage is collected": gc.isenabled,
+    "how often garbage is collected": gc.get_threshold,
+    "whether what is allocated is traced": tracemalloc.is_tracing,
     "a function that traces the interpreter": sys.gettrace,
     "a function that profiles the interpreter": sys.getprofile,
     "numpy's treatment of errors": lambda: sorted(_errors_of_numpy().items()),
     "a pending alarm": lambda: _timer(signal.ITIMER_REAL)[0] > 0,
+    "a pending alarm of its own processor time": lambda: _timer(signal.ITIMER_VIRTUAL)[0] > 0,
+    "a pending alarm of all its processor time": lambda: _timer(signal.ITIMER_PROF)[0] > 0,
+    "which signals are blocked": _blocked,
     "the priority of its process": lambda: _priority(os.PRIO_PROCESS, 0),
     **{f"its limit {each}": functools.partial(_limit, getattr(resource, each)) for each in _LIMITS},
     "who may read the files that it makes (umask)": _umask,
@@ -121,6 +170,15 @@ _MODES: dict[str, Callable[[], object]] = {
     "the precision of decimal numbers": lambda: _decimals().prec,
     "how long connections wait": socket.getdefaulttimeout,
     "which messages are logged": lambda: logging.root.manager.disable,
+    "from which level on messages are logged": lambda: logging.root.level,
+    "what is done with an exception that nobody catches": lambda: _hook(sys.excepthook),
+    "what is done with one in a thread": lambda: _hook(threading.excepthook),
+    "how torch prints numbers": lambda: tuple(_PRINTED.values()),
+    "how numpy prints numbers": lambda: sorted(_printed_by_numpy().items()),
+    "the locale": lambda: _locale_now(_locale.LC_ALL, None),
+    "where its standard input comes from": lambda: _leads_to(0),
+    "where its standard output goes": lambda: _leads_to(1),
+    "where its standard error goes": lambda: _leads_to(2),
     "where Python prints": lambda: sys.stdout,
     "where Python prints errors": lambda: sys.stderr,
 }
@@ -138,10 +196,24 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.linalg": torch.linalg,
     "torch.special": torch.special,
     "torch.UntypedStorage": torch.UntypedStorage,
+    "torch.nn": torch.nn,
+    "torch.cuda": torch.cuda,
+    "torch.cuda.Event": torch.cuda.Event,
+    "torch.cuda.Stream": torch.cuda.Stream,
+    "torch.testing": torch.testing,
+    "numpy": np,
+    "numpy.linalg": np.linalg,
     "builtins": builtins,
     "math": math,
     "time": time,
 }
+#: The layers of a network that have something of their own to compute, and how that is looked up.
+_LAYERS = [
+    each
+    for each in vars(torch.nn).values()
+    if isinstance(each, type) and issubclass(each, torch.nn.Module) and "forward" in vars(each)
+]
+_forward = operator.attrgetter("forward")
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: How the processor does arithmetic, by the words of a report.
 _ARITHMETIC = ("rounding", "subnormal numbers")
@@ -219,6 +291,8 @@ class ProcessWatch:
         self._environment, self._encoded = dict(os.environ), _encoded()
         self._replaced = set(_REPLACED)
         self._functions = {name: _Functions(space) for name, space in _LIBRARY.items()}
+        self._layers = list(map(_forward, _LAYERS))
+        self._handlers = list(map(_handler, _SIGNALS))
 
     def changes(self, shared_out: bool = False) -> tuple[str, ...]:
         """What is otherwise now, in words.
@@ -245,7 +319,24 @@ class ProcessWatch:
             found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
         for name, functions in self._functions.items():
             found += [f"{name}.{each}" for each in functions.changes()]
-        return tuple(found)
+        return (*found, *self._of_layers(), *self._at_signals())
+
+    def _of_layers(self) -> Iterator[str]:
+        """The layers of torch that compute otherwise now."""
+        present = list(map(_forward, _LAYERS))
+        if not all(map(operator.is_, self._layers, present)):
+            for layer, then, now in zip(_LAYERS, self._layers, present, strict=True):
+                if now is not then and not _from_torch(now):
+                    yield f"torch.nn.{layer.__name__}.forward"
+
+    def _at_signals(self) -> Iterator[str]:
+        """The signals at which something else is done now."""
+        present = list(map(_handler, _SIGNALS))
+        if not all(map(operator.is_, self._handlers, present)):
+            for each, *handlers in zip(_SIGNALS, self._handlers, present, strict=True):
+                then, now = (_told(_named, handler) for handler in handlers)
+                if now != then:
+                    yield f"what {_signal_name(each)} does: {then} -> {now}"
 
     def _in_torchs_threads(self) -> Iterator[str]:
         """What is otherwise in the threads that torch shares its work among: neither as usual nor as in the caller's.
@@ -294,7 +385,14 @@ def _from_torch(function: object) -> bool:
 
 def _named(handler: object) -> str:
     """What is done at a signal, in a word that is the same for the same function."""
-    return getattr(handler, "name", "") or getattr(handler, "__qualname__", "") or str(handler)
+    if isinstance(handler, int):
+        return signal.Handlers(handler).name
+    return getattr(handler, "__qualname__", "") or str(handler)
+
+
+def _hook(function: object) -> str:
+    """What is called when an exception was not caught: a word for Python's own, and for those of torch."""
+    return "the usual" if function in _USUAL_HOOKS or _from_torch(function) else str(function)
 
 
 def _modes() -> Iterator[tuple[str, str]]:
@@ -303,5 +401,3 @@ def _modes() -> Iterator[tuple[str, str]]:
     yield from zip(_ARITHMETIC, worker_arithmetic.here(), strict=True)
     with contextlib.suppress(OSError):  # a folder may be gone; then nothing is said of it
         yield "the working folder", _folder()
-    for each in _SIGNALS:
-        yield f"what {each.name} does", str(_told(_named, _handler(each)))

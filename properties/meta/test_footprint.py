@@ -91,6 +91,66 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("torch.linalg.norm = sum; return x.clone()", ("torch.linalg.norm",)),
         ("import signal; signal.alarm(3600); return x.clone()", ("a pending alarm: False -> True",)),
         ("import signal; signal.alarm(3600); signal.alarm(0); return x.clone()", ()),
+        (
+            "import signal; signal.setitimer(signal.ITIMER_PROF, 3600); return x.clone()",
+            ("a pending alarm of all its processor time: False -> True",),
+        ),
+        (
+            "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 3600); return x.clone()",
+            ("a pending alarm of its own processor time: False -> True",),
+        ),
+        (
+            "import signal as s; s.pthread_sigmask(s.SIG_BLOCK, [s.SIGINT, s.SIGUSR1, 40]); return x.clone()",
+            ("which signals are blocked: none -> SIGINT, SIGUSR1, signal 40",),
+        ),
+        (
+            "import signal as s; s.signal(s.SIGHUP, s.SIG_IGN); s.signal(40, lambda *_: None); return x.clone()",
+            (
+                "what SIGHUP does: SIG_DFL -> SIG_IGN",
+                "what signal 40 does: SIG_DFL -> ModelNew.forward.<locals>.<lambda>",
+            ),
+        ),
+        (
+            "import tracemalloc; tracemalloc.start(); return x.clone()",
+            ("whether what is allocated is traced: False -> True",),
+        ),
+        ("import tracemalloc; tracemalloc.start(); tracemalloc.stop(); return x.clone()", ()),
+        (
+            "import logging; logging.basicConfig(level=10); return x.clone()",
+            ("from which level on messages are logged: 30 -> 10",),
+        ),
+        ("import logging; logging.warning('said'); return x.clone()", ()),
+        (
+            "import sys; sys.excepthook = print; return x.clone()",
+            ("what is done with an exception that nobody catches: the usual -> <built-in function print>",),
+        ),
+        ("import sys; sys.excepthook = torch.compiler.disable(sys.excepthook); return x.clone()", ()),
+        (
+            "import threading; threading.excepthook = print; return x.clone()",
+            ("what is done with one in a thread: the usual -> <built-in function print>",),
+        ),
+        ("torch.nn.Linear.forward = None; return x.clone()", ("torch.nn.Linear.forward",)),
+        ("torch.nn.Linear = None; return x.clone()", ("torch.nn.Linear",)),
+        ("import numpy; numpy.abs = None; return x.clone()", ("numpy.abs",)),
+        (
+            "torch.cuda.synchronize = torch.testing.assert_close = None; return x.clone()",
+            (
+                "torch.cuda.synchronize",
+                "torch.testing.assert_close",
+            ),
+        ),
+        (
+            "torch.use_deterministic_algorithms(False, warn_only=True); return x.clone()",
+            ("whether it is enough to warn of those that are not: False -> True",),
+        ),
+        (
+            "torch.backends.cudnn.deterministic = True; return x.clone()",
+            ("whether cuDNN must be deterministic: False -> True",),
+        ),
+        (
+            "torch.autograd.set_multithreading_enabled(False); return x.clone()",
+            ("whether gradients flow back in several threads: True -> False",),
+        ),
     ],
 )
 def test_what_is_left_in_the_process_is_told_at_every_call(
@@ -108,6 +168,13 @@ def test_what_is_left_in_the_process_is_told_at_every_call(
     [
         ("import os; os.setpriority(os.PRIO_PROCESS, 0, 19); return x.clone()", "the priority of its process"),
         ("import numpy; numpy.seterr(all='ignore'); return x.clone()", "numpy's treatment of errors"),
+        ("import gc; gc.set_threshold(7, 8, 9); return x.clone()", "how often garbage is collected"),
+        ("import locale; locale.setlocale(locale.LC_ALL, 'C'); return x.clone()", "the locale"),
+        ("torch.set_printoptions(precision=2); return x.clone()", "how torch prints numbers"),
+        ("import numpy; numpy.set_printoptions(precision=2); return x.clone()", "how numpy prints numbers"),
+        ("import os; os.close(0); return x.clone()", "where its standard input comes from"),
+        ("import os; os.dup2(0, 1); return x.clone()", "where its standard output goes"),
+        ("import os; os.dup2(0, 2); return x.clone()", "where its standard error goes"),
         ("import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (99, 99)); return x.clone()", "its limit RLIMIT_NOFILE"),
     ],
 )
