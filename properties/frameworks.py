@@ -100,7 +100,7 @@ def in_settings(trial: Trial, case: Case) -> None:
 def _not_made_for(given: inputs.Input, seen: Observation) -> str:
     """How a program shows that it was not made for a setting: an error, or another type than that of the input.
 
-    Scratch, or a result, that is made without naming a type has the default one, and nobody takes float64 for float32.
+    Scratch, or a result, that is made without naming a type has the default one, and nobody takes another for float32.
     """
     if seen.damage:
         return ""
@@ -121,6 +121,7 @@ _CIRCUMSTANCES = {
 #: Those that a program need not have been made for: of the guises, all but a view.
 _MAY_BE_REFUSED = (
     "with float64 as the default type",
+    "with bfloat16 as the default type",
     "where algorithms must be deterministic",
     *(f"given {guise}" for guise in GUISES[1:]),
     f"given {DIFFERENTIABLE}, inside torch.no_grad",

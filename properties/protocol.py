@@ -43,6 +43,7 @@ SETTINGS = (
     "with seven threads",
     "with many threads",
     "with float64 as the default type",
+    "with bfloat16 as the default type",
     "where algorithms must be deterministic",
 )
 #: What a caller may have made of the same values, in the words of a report; `worker_ways.STAND_INS` makes each so.

@@ -48,7 +48,7 @@ _inference_mode = torch.inference_mode
 _Module = torch.nn.Module
 _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _get_default_dtype, _set_default_dtype = torch.get_default_dtype, torch.set_default_dtype
-_float64 = torch.float64
+_float64, _bfloat16 = torch.float64, torch.bfloat16
 _get_deterministic, _set_deterministic = torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
 _get_warn_only = torch.is_deterministic_algorithms_warn_only_enabled
 _Barrier = threading.Barrier
@@ -186,6 +186,7 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     # More than there are of anything that was made for a number of cores, this machine's included.
     "with many threads": lambda _: _with_threads(max(67, 2 * _get_threads() + 1)),
     "with float64 as the default type": lambda _: _by_default(_float64),
+    "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),
 }
 

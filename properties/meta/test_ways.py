@@ -190,6 +190,7 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
         ("with seven threads", "torch.get_num_threads() == 7"),
         ("with many threads", "torch.get_num_threads() > 64"),
         ("with float64 as the default type", "torch.empty(1).dtype is torch.float64"),
+        ("with bfloat16 as the default type", "torch.empty(1).dtype is torch.bfloat16"),
         ("where algorithms must be deterministic", "torch.are_deterministic_algorithms_enabled()"),
     ],
 )
@@ -254,6 +255,7 @@ def test_a_refusal_says_in_which_setting(make_subject: MakeSubject) -> None:
     ("asked", "refused"),
     [
         ("torch.empty(1).dtype is torch.float64", True),
+        ("torch.empty(1).dtype is torch.bfloat16", True),
         ("torch.are_deterministic_algorithms_enabled()", True),
         ("torch.is_inference_mode_enabled()", False),
     ],
@@ -272,6 +274,13 @@ def test_some_settings_may_be_refused(asked: str, refused: bool, make_subject: M
         # The result is made without naming its type, as many wrappers of a float32 kernel make it.
         ("y = torch.empty(x.shape)\ntorch.div(x, x.abs().mean(1, keepdim=True), out=y)\nreturn y", False),
         ("return x / (x.abs().mean(1, keepdim=True) * (1 + (torch.empty(1).dtype is torch.float64)))", True),
+        # The means are kept in the default type, if that is narrower: the result's type tells nothing of it.
+        (
+            "means = x.abs().mean(1, keepdim=True)\n"
+            "kept = min(x.dtype, torch.get_default_dtype(), key=lambda each: each.itemsize)\n"
+            "return x / means.to(kept).to(x.dtype)",
+            True,
+        ),
     ],
 )
 def test_another_default_type_may_show_in_the_result_and_not_in_its_values(
@@ -281,7 +290,8 @@ def test_another_default_type_may_show_in_the_result_and_not_in_its_values(
     assert subject.probe() is None
     trial = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
     assert bool(trial.findings) is wrong
-    assert any("returns float64 for float32" in note for note in trial.notes) is not wrong
+    for other in ("float64", "bfloat16"):
+        assert any(f"returns {other} for float32" in note for note in trial.notes) is not wrong
 
 
 # ---- Gradients ------------------------------------------------------------------------------------------------------
