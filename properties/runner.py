@@ -186,9 +186,18 @@ class Runner(Upkeep):
         """Memory of the worker's process that is its own, without the slots; None where the system does not say."""
         return None if self._worker is None else self._worker.resident_bytes()
 
-    def holdings(self) -> dict[str, int]:
-        """How many open files and threads the worker has; empty where the system does not say."""
-        return {} if self._worker is None else self._worker.holdings()
+    def holdings(self, collected: bool = False) -> dict[str, int]:
+        """How many open files, threads and tensors the worker has; what the system, or the worker, does not say lacks.
+
+        Args:
+            collected: whether those tensors count no more which only Python's collector can find.
+        """
+        found = {} if self._worker is None else self._worker.holdings()
+        if found:
+            with contextlib.suppress(WorkerDiedError):
+                reply = self.ask({"op": "count", "collected": collected}, self.limits.first)
+                found |= {"tensors": reply["tensors"]} if isinstance(reply.get("tensors"), int) else {}
+        return found
 
     def on(self, device: str) -> Runner:
         """A runner of the same candidate on another device, with slots and workers of its own."""

@@ -39,6 +39,7 @@ import torch.nn.modules.module as all_modules
 from . import worker_arithmetic
 
 _Tensor = torch.Tensor
+_objects, _collect = gc.get_objects, gc.collect
 
 
 def attribute(name: str) -> Callable[[torch.Tensor], object]:
@@ -217,6 +218,17 @@ _forward = operator.attrgetter("forward")
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: How the processor does arithmetic, by the words of a report.
 _ARITHMETIC = ("rounding", "subnormal numbers")
+
+
+def tensors(collected: bool) -> int:
+    """How many tensors the process has, whoever holds them.
+
+    Args:
+        collected: whether those count no more which only Python's collector can find.
+    """
+    if collected:
+        _collect()
+    return sum(issubclass(type(each), _Tensor) for each in _objects())
 
 
 class InputWatch:

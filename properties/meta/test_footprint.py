@@ -291,6 +291,14 @@ byte.value = held
         (READ_ONLY, "shape=3x5,layout=offset3,seed=1", "", None),
         (LEAK, "shape=128x1024,seed=1", "self.__dict__.setdefault('kept', []).append(x.clone())", Kind.STATE_LEAK),
         (LEAK, "shape=128x1024,seed=1", "self.kept = x.clone()", None),
+        (LEAK, "shape=3x5,seed=1", "self.__dict__.setdefault('kept', []).append(x.sum().detach())", Kind.STATE_LEAK),
+        (
+            LEAK,
+            "shape=3x5,seed=1",
+            "import collections as c\nself.__dict__.setdefault('kept', c.deque(maxlen=100)).append(x.sum())",
+            None,
+        ),
+        (LEAK, "shape=3x5,seed=1", "self.__dict__.setdefault('kept', []).append(float(x.sum()))", None),
         (
             LEAK,
             "shape=128x1024,seed=1",
@@ -313,6 +321,15 @@ def test_a_property_fails_for_its_reason_and_no_other(
     assert subject.probe() is None
     found = [finding.kind for finding in run_case(subject, prop, parse(line)).findings]
     assert found == ([] if kind is None else [kind])
+
+
+@pytest.mark.parametrize(("kept", "found"), [("[]", []), ("KEPT", ["the process has 256 more tensors"])])
+def test_what_is_left_to_pythons_collector_is_not_kept(kept: str, found: list[str], make_subject: MakeSubject) -> None:
+    head = "import gc\ngc.set_threshold(100_000)\nKEPT = []"
+    subject = make_subject(f"cycle = [x.sum()]\ncycle.append(cycle)\n{kept}.append(cycle)\n{RIGHT}", head=head)
+    assert subject.probe() is None
+    findings = run_case(subject, LEAK, parse("shape=3x5,seed=1")).findings
+    assert [each.text.partition(" after")[0] for each in findings] == found
 
 
 def test_a_result_may_be_written_to_by_its_caller(make_runner: MakeRunner) -> None:
