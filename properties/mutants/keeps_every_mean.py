@@ -5,7 +5,6 @@ Target: cpu
 Found as: state-leak
 Killed by: leak
 In words: more tensors
-Smallest case: 131072 elements (what is kept is small; this is what is looked at)
 """
 
 import torch
