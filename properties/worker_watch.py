@@ -404,7 +404,7 @@ def _named(handler: object) -> str:
 
 def _hook(function: object) -> str:
     """What is called when an exception was not caught: a word for Python's own, and for those of torch."""
-    return "the usual" if function in _USUAL_HOOKS or _from_torch(function) else str(function)
+    return "the usual" if function in _USUAL_HOOKS or _from_torch(function) else _named(function)
 
 
 def _modes() -> Iterator[tuple[str, str]]:

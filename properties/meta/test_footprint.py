@@ -122,12 +122,12 @@ def test_what_becomes_of_the_callers_tensor_is_told(
         ("import logging; logging.warning('said'); return x.clone()", ()),
         (
             "import sys; sys.excepthook = print; return x.clone()",
-            ("what is done with an exception that nobody catches: the usual -> <built-in function print>",),
+            ("what is done with an exception that nobody catches: the usual -> print",),
         ),
         ("import sys; sys.excepthook = torch.compiler.disable(sys.excepthook); return x.clone()", ()),
         (
             "import threading; threading.excepthook = print; return x.clone()",
-            ("what is done with one in a thread: the usual -> <built-in function print>",),
+            ("what is done with one in a thread: the usual -> print",),
         ),
         ("torch.nn.Linear.forward = None; return x.clone()", ("torch.nn.Linear.forward",)),
         ("torch.nn.Linear = None; return x.clone()", ("torch.nn.Linear",)),
