@@ -11,6 +11,7 @@ from .cases import Case, parse
 from .examination import Property
 from .figures import apart
 from .findings import Finding, Kind
+from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
 from .protocol import DIFFERENTIABLE, GUISES, SETTINGS, Way
@@ -89,6 +90,8 @@ def in_settings(trial: Trial, case: Case) -> None:
     given = trial.build(case)
     trial.check(given)
     for words, manner in _CIRCUMSTANCES.items():
+        if manner.way is Way.LENT and case.layout != CONTIGUOUS:
+            continue  # what is lent lies row behind row
         seen = trial.observe(given, manner=manner)
         shown = _not_made_for(given, seen) if words in _MAY_BE_REFUSED and not trial.subject.shipped else ""
         if shown:

@@ -45,7 +45,7 @@ def instances(trial: Trial, case: Case) -> None:
     for instance in protocol.INSTANCES:
         error = _made(trial, instance)
         if error is not None and instance in _MAY_BE_REFUSED:
-            trial.notes.add(f"refuses to be {instance}: {error}")
+            trial.notes.add(f"cannot be had as {instance}: {error}")
             continue
         if error is not None:
             text = f"refuses to be made twice in one process, as every layer of a network is: {error}"

@@ -24,7 +24,7 @@ class Lent:
     """A larger tensor; rows of it are handed over, and come back as they were.
 
     Args:
-        given: the rows, of any strides; they are copied.
+        given: the rows; they are copied, and lie behind each other then.
     """
 
     def __init__(self, given: torch.Tensor) -> None:

@@ -96,7 +96,7 @@ def test_a_copy_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
     refuses = "torch.nn.Module.__deepcopy__ = lambda *_: 1 / 0"
     trial = tried(make_subject, RIGHT, refuses)
     assert not trial.findings
-    assert [note for note in trial.notes if note.startswith(f"refuses to be {COPY}: ZeroDivisionError")]
+    assert [note for note in trial.notes if note.startswith(f"cannot be had as {COPY}: ZeroDivisionError")]
     marks = "def copied(self, _):\n    made = type(self)()\n    made.copy = True\n    return made\n"
     head = f"{marks}torch.nn.Module.__deepcopy__ = copied"
     (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'copy') else x\n{RIGHT}", head).findings

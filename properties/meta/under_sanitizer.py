@@ -42,7 +42,7 @@ CASES = (
     ("block", FAST, Case((9, 12501))),
     ("block", ONE, Case((16, 20001))),
     ("registers", FAST, Case((9, 5001))),
-    ("registers", FAST, Case((9, 9001), "bfloat16")),
+    ("registers", FAST, Case((9, 10001), "bfloat16")),
     ("registers", FAST, Case((9, 2501), "float64")),
     ("alone", ONE, Case((16, 60001))),  # a part of each in registers
     ("alone", ONE, Case((16, 62001), "float16")),
