@@ -277,8 +277,8 @@ def exit_code(report: Report) -> int:
     """The exit code that this report means.
 
     1. Called wrongly: 64. 2. The suite itself failed, or judged without isolation: 70; its verdicts are worth nothing.
-    3. A candidate is turned away on any target, or a test failed: 1. 4. A candidate could be judged nowhere,
-    or nothing ran: 69. 5. Else 0: so too where a target was not judged beside one that accepted.
+    3. A candidate is turned away on any target, or a test failed: 1. 4. A candidate could be judged nowhere
+    or not be read, or nothing ran: 69. 5. Else 0: so too where a target was not judged beside one that accepted.
     """
     if report.usage_error is not None:
         return USAGE
@@ -288,7 +288,8 @@ def exit_code(report: Report) -> int:
         return REJECTED
     judged_nowhere = [each for each in report.candidates if not any(target.judged for target in each.targets)]
     unjudged = [each for each in report.candidates if each.verdict == "not-judged"]
-    if judged_nowhere or unjudged or not report.candidates or not report.tests.passed:
+    unread = [what for what, why in report.not_run if why.startswith(wording.UNREAD)]
+    if judged_nowhere or unjudged or unread or not report.candidates or not report.tests.passed:
         return UNAVAILABLE
     return OK
 

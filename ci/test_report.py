@@ -48,6 +48,12 @@ def test_the_exit_code_follows_from_the_report(document: dict[str, object], code
     assert code_of(document) == code
 
 
+def test_a_candidate_that_nobody_could_read_is_not_accepted() -> None:
+    document = fakes.report(ACCEPTED)
+    document["not_run"] = [{"what": "x.py", "why": "cannot be read: Permission denied"}]
+    assert code_of(document) == UNAVAILABLE
+
+
 def test_an_error_outside_the_tests_counts_as_failed() -> None:
     document = fakes.report(ACCEPTED)
     document["tests"] = {"passed": 3, "failed": 0, "skipped": 0, "deselected": 0, "errors": 1}

@@ -5,6 +5,8 @@ Promise: pure functions over plain text and counts; what is alike shares a line,
 
 from collections.abc import Iterable
 
+# How the reason begins of a file in a candidate's place that nobody can read.
+UNREAD = "cannot be read"
 # Where the words of a finding end and the larger case begins that they were made for.
 _SEEN = " (seen at "
 # Names that a line lists; of more it gives the number.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci import wording
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 from kernels.folder import cache_folder as default_cache
 
@@ -247,7 +248,7 @@ def _unreadable(path: Path) -> str:
         path.open("rb").close()
     except OSError as error:
         dangling = isinstance(error, FileNotFoundError) and path.is_symlink()
-        return f"cannot be read: {'a link that leads nowhere' if dangling else error.strerror or error}"
+        return f"{wording.UNREAD}: {'a link that leads nowhere' if dangling else error.strerror or error}"
     return ""
 
 
