@@ -136,6 +136,18 @@ inline bool aligned(Layout const& at, int bytes) {
   return true;
 }
 
+// Do the rows of input and output lie beyond multiples of `bytes` by the same, whatever the steps along dimension `but`
+// are? Then vectors of one may be stored as vectors of the other.
+inline bool alike(Layout const& at, int bytes, int but = -1) {
+  std::int64_t const size = element_bytes(at.kind);
+  std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) - reinterpret_cast<std::uintptr_t>(at.out);
+  all |= (at.column_in - at.column_out) * size;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (d != but) all |= (at.outer.in[d] - at.outer.out[d]) * size;
+  }
+  return all % bytes == 0;
+}
+
 // Do the rows lie behind each other without gaps, in both tensors?
 inline bool flat(Layout const& at) {
   return at.outer.dims == 0 || (at.outer.dims == 1 && at.outer.in[0] == at.columns && at.outer.out[0] == at.columns);
@@ -153,7 +165,7 @@ inline bool tiled(Layout const& at, Limits const& device) {
 
 inline Plan tile(Layout const& at) {
   int const size = element_bytes(at.kind);
-  std::int64_t const row = at.columns * size;
+  std::int64_t const row = row_bytes(at);
   std::int64_t const scale = at.kind == Kind::kFloat64 ? 16 : 8;
   // Four rows of 4 KB take 16 KB. Shorter ones are faster in smaller tiles: 1 % where a tile has room for all its bytes,
   // 25 % where the scales of its many rows take up the room.
@@ -282,20 +294,12 @@ inline int team_threads(Kind kind, std::int64_t held, std::int64_t team, Limits 
   return static_cast<int>(larger(fewer ? 32 : 64, smaller(power_of_two(held / (fewer ? 12 : 6)), 256)));
 }
 
-// May vectors of every row of the input be stored as vectors of the output?
-inline bool same_phase(Layout const& at) {
-  std::int64_t const size = element_bytes(at.kind);
-  std::int64_t apart = reinterpret_cast<std::intptr_t>(at.in) - reinterpret_cast<std::intptr_t>(at.out);
-  for (int d = 0; d < at.outer.dims; ++d) apart |= (at.outer.in[d] - at.outer.out[d]) * size;
-  return apart % kVector == 0;
-}
-
 inline int threads_for_registers(Layout const& at, std::int64_t vectors) {
   return static_cast<int>(round_up(ceil_div(vectors, register_each(at.kind)), kWarp));
 }
 
 inline bool fits_registers(Layout const& at, std::int64_t vectors) {
-  if (!same_phase(at) || row_bytes(at) < registers_from(at.kind)) return false;
+  if (!alike(at, kVector) || row_bytes(at) < registers_from(at.kind)) return false;
   if (vectors > register_threads(at.kind) * register_each(at.kind)) return false;
   return kSmRegisters / (threads_for_registers(at, vectors) * register_words(at.kind)) * row_bytes(at) >= kUnderWay;
 }
@@ -311,7 +315,7 @@ inline Plan registers(Layout const& at, std::int64_t vectors) {
 }
 
 inline bool fits_alone(Layout const& at, std::int64_t vectors, std::int64_t most) {
-  return same_phase(at) && row_bytes(at) >= kAloneFrom &&
+  return alike(at, kVector) && row_bytes(at) >= kAloneFrom &&
          vectors <= most + alone_threads(at.kind) * alone_each(at.kind);
 }
 
@@ -414,17 +418,6 @@ inline bool strips_aligned(Layout const& at, int unit, int bytes) {
   return all % bytes == 0;
 }
 
-// Do they lie beyond such a multiple by the same in both?
-inline bool strips_alike(Layout const& at, int unit, int bytes) {
-  std::int64_t const size = element_bytes(at.kind);
-  std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) - reinterpret_cast<std::uintptr_t>(at.out);
-  all |= (at.column_in - at.column_out) * size;
-  for (int d = 0; d < at.outer.dims; ++d) {
-    if (d != unit) all |= (at.outer.in[d] - at.outer.out[d]) * size;
-  }
-  return all % bytes == 0;
-}
-
 inline Plan columns(Layout const& at, Limits const& device, int unit) {
   int const size = element_bytes(at.kind);
   std::int64_t const strip = at.outer.size[unit];
@@ -433,7 +426,7 @@ inline Plan columns(Layout const& at, Limits const& device, int unit) {
   plan.threads = kColumnThreads;
   plan.unit = unit;
   bool const whole = strips_aligned(at, unit, kVector);
-  plan.unit_bytes = whole || strips_alike(at, unit, kVector) ? kVector : size;
+  plan.unit_bytes = whole || alike(at, kVector, unit) ? kVector : size;
   plan.shifted = plan.unit_bytes == kVector && !whole ? 1 : 0;
   std::int64_t const rows = plan.unit_bytes / size;  // of a unit
   std::int64_t const sum = at.kind == Kind::kFloat64 ? 8 : 4;
