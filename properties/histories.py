@@ -185,14 +185,20 @@ def _changed(now: Case, step: Step, first: Case, domain: Domain) -> Case:
     return first if step is Step.AS_AT_FIRST else now
 
 
-def look_again(trial: Trial, name: str, given: Input, later: Input | None) -> None:
-    """Judge a result that was kept, now that other calls have been made; ``later`` is what one of them was made on."""
+#: What is said of a result that was right once.
+_AFTER_LATER_CALLS = "an earlier result is no longer right after a later call"
+
+
+def look_again(trial: Trial, name: str, given: Input, later: Input | None, text: str = _AFTER_LATER_CALLS) -> None:
+    """Judge a result that was kept, now that other calls have been made; ``later`` is what one of them was made on.
+
+    ``text`` is what is said where nothing shows whose values it holds now.
+    """
     kept = trial.subject.runner.collect(name, given)
     said = judge.judge(given, kept, trial.subject.operator, trial.subject.required)
     if not said.findings:
         return
     trial.check(given)
-    text = "an earlier result is no longer right after a later call"
     written_over = said.findings[0].kind is Kind.ALIASED_OUTPUT  # as every later result is, once it was copied out
     if written_over or (later is not None and _is_result_of(trial, later, kept.output)):
         text = "an earlier result holds that of a later call: both lie in the same memory"

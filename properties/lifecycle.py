@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import judge, protocol
+from . import protocol
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
@@ -52,7 +52,8 @@ def instances(trial: Trial, case: Case) -> None:
             trial.report(Finding(Kind.UNSUPPORTED, text))
         _called(trial, wider, instance)
         late = trial.observe(wider, keep=instance, manner=Manner(instance=instance, whole=True))
-        results += [instance] if late.outcome is Outcome.RETURNED else []
+        # One that was turned into a type may return another, which `_called` has told.
+        results += [instance] if late.meta is not None and late.meta.dtype == wider.dtype else []
         trial.verdict(given, trial.observe(given), f"the first instance, beside {instance}")
     try:
         runner.let_go()
@@ -61,17 +62,8 @@ def instances(trial: Trial, case: Case) -> None:
     trial.verdict(given, trial.observe(given), "the first instance, when the others are gone")
     look_again(trial, "early", given, wider)
     for instance in results:
-        _outlives(trial, wider, instance)
+        look_again(trial, instance, wider, None, f"the result of {instance} is no longer right when that is gone")
     runner.forget()
-
-
-def _outlives(trial: Trial, given: Input, instance: str) -> None:
-    """Judge a result whose instance is gone."""
-    kept = trial.subject.runner.collect(instance, given)
-    said = judge.judge(given, kept, trial.subject.operator, trial.subject.required)
-    if said.findings and not (instance == _OF_A_TYPE and kept.meta is not None and kept.meta.dtype != given.dtype):
-        text = f"the result of {instance} is no longer right when that is gone"
-        trial.report(Finding(Kind.ALIASED_OUTPUT, text, said.findings[0].details))
 
 
 def _made(trial: Trial, instance: str) -> ErrorInfo | None:
