@@ -244,7 +244,7 @@ def _unreadable(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            return f"cannot be read: it is {'a folder' if stat.S_ISDIR(mode) else 'no file'}"
+            return f"{wording.UNREAD}: it is {'a folder' if stat.S_ISDIR(mode) else 'no file'}"
         path.open("rb").close()
     except OSError as error:
         dangling = isinstance(error, FileNotFoundError) and path.is_symlink()
