@@ -82,6 +82,7 @@ std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::I
   c10::cuda::CUDAGuard const guard(x.device());
   l1norm::Plan const to = l1norm::choose(at, limits_of(given));
   return {static_cast<int>(to.regime),
+          static_cast<int>(to.memory),
           to.threads,
           to.team,
           to.lanes,

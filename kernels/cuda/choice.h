@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "geometry.h"
 #include "layout.h"
 
 namespace l1norm {
@@ -39,6 +40,9 @@ enum class Regime : int {
 
 struct Plan {
   Regime regime;
+  // Of kFast, the L2 cache is told to keep what is read longer than what is written, and geometry.h has other tiles and
+  // sweeps.
+  Memory memory;
   int threads;     // of a block
   int team;        // blocks that share a row (a tile of columns); 1 elsewhere
   int lanes;       // kGroup, kTile, kStrided: threads that share a row
@@ -66,19 +70,13 @@ namespace choice {
 constexpr int kVector = 16;  // bytes
 constexpr int kLine = 128;   // bytes
 constexpr int kWarp = 32;    // threads
-constexpr int kTileThreads = 256;      // where rows are at most kTileMaxRow long
-constexpr int kLongTileThreads = 512;  // where they are longer
-constexpr int kTileThreadBytes = 32;  // of a tile: 2 vectors
-constexpr int kTileScales = 8192;    // bytes of shared memory for the scales of a tile
-constexpr int kTileMaxRow = 512;     // bytes: above, a row's two edges cost under a tenth of its vectors
-constexpr int kShortMaxRow = 4096;   // bytes: four rows of a tile; 32 lanes with 8 vectors each, one row a group
+constexpr int kShortMaxRow = 4096;   // bytes: a few rows of a tile; 32 lanes with 8 vectors each, one row a group
 constexpr int kTeamStatic = 1152;    // bytes of static shared memory of team_rows and grid_rows, at most: whole lines
 constexpr int kDriverShared = 1024;  // bytes the driver takes of each block's shared memory
 constexpr int kGridThreads = 256;
 // A row of more than so many times what the chip holds is left to the sweeps. Measured at 53 MB (0.68 of a copy against
 // 0.60) and at 1 GB (0.64 against 0.66) on a chip that holds 36 MB; the two lines meet near 200 MB.
 constexpr int kSweepFrom = 6;
-constexpr int kSweepChunk = 32768;  // bytes: 64 KB were 1 % slower, as the last blocks of a sweep take longer
 constexpr int kSweepGroup = 256;    // chunks that are added up together
 // GB/s for each SM, above which what a block does beside moving data is no longer hidden: 25 on an H100, 37 on an H200.
 constexpr int kFastMemory = 30;
@@ -127,6 +125,10 @@ inline std::int64_t row_bytes(Layout const& at) {
   return at.columns * element_bytes(at.kind);
 }
 
+inline Memory memory_of(Limits const& device) {
+  return device.memory > kFastMemory * device.sms ? Memory::kFast : Memory::kUsual;
+}
+
 // Does every row of the input start at a multiple of `bytes`?
 inline bool aligned(Layout const& at, int bytes) {
   if (reinterpret_cast<std::uintptr_t>(at.in) % bytes != 0) return false;
@@ -163,14 +165,12 @@ inline bool tiled(Layout const& at, Limits const& device) {
   return row <= kTileMaxRow || at.rows * row > 2 * static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
 }
 
-inline Plan tile(Layout const& at) {
+inline Plan tile(Layout const& at, Memory memory) {
   int const size = element_bytes(at.kind);
   std::int64_t const row = row_bytes(at);
   std::int64_t const scale = at.kind == Kind::kFloat64 ? 16 : 8;
-  // Four rows of 4 KB take 16 KB. Shorter ones are faster in smaller tiles: 1 % where a tile has room for all its bytes,
-  // 25 % where the scales of its many rows take up the room.
-  int const threads = row <= kTileMaxRow ? kTileThreads : kLongTileThreads;
-  std::int64_t rows = smaller(threads * kTileThreadBytes / row, kTileScales / scale);
+  TileShape const shape = tile_shape(tiled_as(at.columns, size), memory);
+  std::int64_t rows = smaller(shape.vectors() * kVector / row, kTileScaleBytes / scale);
   // Whole lines where that leaves the tile nearly full, else whole vectors, so that all tiles share the first one's
   // alignment.
   for (int unit : {kLine, kVector}) {
@@ -182,7 +182,7 @@ inline Plan tile(Layout const& at) {
   }
   Plan plan{};
   plan.regime = Regime::kTile;
-  plan.threads = threads;
+  plan.threads = shape.threads;
   plan.team = 1;
   plan.rows_each = static_cast<int>(rows);
   // A row is added up of its vectors, of its elements where it is shorter than one: up to eight a lane, so that nearly
@@ -238,11 +238,12 @@ inline std::int64_t sweep_counters(std::int64_t rows, std::int64_t chunks) {
 
 inline Plan sweeps(Layout const& at, Limits const& device) {
   std::int64_t const size = element_bytes(at.kind);
+  SweepShape const shape = sweep_shape(memory_of(device));
   Plan plan{};
   plan.regime = Regime::kSweeps;
-  plan.threads = 256;
+  plan.threads = shape.sum_threads;
   plan.team = 1;
-  plan.held = kSweepChunk / kVector;
+  plan.held = shape.chunk();
   // A row may begin up to seven vectors into its first line.
   plan.slice = ceil_div(larger(1, at.columns * size / kVector) + kLine / kVector - 1, plan.held);
   // As many rows a launch as the L2 cache may still have when they are scaled. It is not asked for its size: all shared
@@ -279,16 +280,12 @@ constexpr int alone_each(Kind kind) {
   return kind == Kind::kFloat32 ? 6 : 0;
 }
 
-inline bool fast_memory(Limits const& device) {
-  return device.memory > kFastMemory * device.sms;
-}
-
 // Threads of a block that keeps a slice of so many vectors. Three to six vectors a thread in short slices: more threads
 // shorten the chain from load to store. With fast memory a thread's own work, beside its vectors', counts in 16-bit
 // types, where a row has half the vectors: six to twelve (8 KB rows at 0.96 of a copy, not 0.89; where memory is slower
 // they lose 1 %). There a long slice of any type has half as many threads again (0.95, not 0.935).
 inline int team_threads(Kind kind, std::int64_t held, std::int64_t team, Limits const& device) {
-  bool const fast = fast_memory(device);
+  bool const fast = memory_of(device) == Memory::kFast;
   if (fast && held >= 3072 && team <= kFastCluster) return kTeamThreads;
   bool const fewer = fast && element_bytes(kind) == 2;
   return static_cast<int>(larger(fewer ? 32 : 64, smaller(power_of_two(held / (fewer ? 12 : 6)), 256)));
@@ -337,7 +334,7 @@ inline Plan team(Layout const& at, Limits const& device) {
   // A row may begin up to seven vectors into its first line.
   std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
   auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
-  bool const fast = fast_memory(device);
+  bool const fast = memory_of(device) == Memory::kFast;
   bool const many = fast && at.rows >= kManyRows * static_cast<std::int64_t>(device.sms);
   if (fast && at.rows >= device.sms && fits_registers(at, vectors)) return registers(at, vectors);
   if (many && fits_alone(at, vectors, capacity(1))) return alone(at, device, vectors, capacity(1));
@@ -449,19 +446,20 @@ inline Plan columns(Layout const& at, Limits const& device, int unit) {
     plan.across = static_cast<int>(across);
     plan.width = static_cast<int>(plan.shifted != 0 ? ceil_div(strip, tiles) : most);
     std::int64_t const groups = kColumnThreads / (plan.shifted != 0 ? across : larger(across, 32));
-    std::int64_t const sums = (larger(groups, 2) + 1) * plan.width * sum;
-    std::int64_t const room = larger(1, shared_for(device, blocks, static_cast<int>(sums)) / unit_row);
+    std::int64_t const sets = groups > 2 ? groups / 2 : 2;
     std::int64_t const others = tiles * (at.rows / strip);
-    std::int64_t team = 1;
-    std::int64_t need = ceil_div(at.columns, kColumnThreads / across);
     std::int64_t const largest = smaller(device.max_cluster, kColumnTeam);
-    while (team * 2 <= largest && (need > room || (need > 1 && others * team < device.sms))) {
-      team *= 2;
+    std::int64_t team = 1;
+    std::int64_t need, beside, room;  // units of a thread; bytes for a barrier and the sums; units that find room
+    for (;; team *= 2) {
       need = ceil_div(at.columns, kColumnThreads / across * team);
+      beside = kVector + team * round_up(plan.width * sum, kVector) + sets * plan.width * sum;
+      room = larger(1, shared_for(device, blocks, static_cast<int>(beside)) / unit_row);
+      if (team * 2 > largest || (need <= room && (need == 1 || others * team >= device.sms))) break;
     }
     plan.team = static_cast<int>(team);
     plan.held = static_cast<int>(smaller(need, room));
-    plan.shared = plan.held * unit_row + sums;
+    plan.shared = plan.held * unit_row + beside;
     plan.blocks = others * team;
     fits = need <= room;
     cost = tiles * (across * plan.unit_bytes + (whole ? 0 : kLine / 4));
@@ -491,22 +489,27 @@ inline Plan strided(Layout const& at) {
   return plan;
 }
 
+inline Plan kernel(Layout const& at, Limits const& device) {
+  if (at.rows == 0 || at.columns == 0) return Plan{};
+  if (at.column_in == 1 && at.column_out == 1 && at.outer.dims <= kFewOuter) {
+    if (row_bytes(at) > kShortMaxRow) return team(at, device);
+    return tiled(at, device) ? tile(at, memory_of(device)) : group(at, device);
+  }
+  int const unit = neighbours(at);
+  // Strips narrower than a sector waste most of each access that a line of columns would use.
+  if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) {
+    Plan const plan = columns(at, device, unit);
+    if (plan.blocks <= kMostBlocks) return plan;
+  }
+  return strided(at);
+}
+
 }  // namespace choice
 
 inline Plan choose(Layout const& at, Limits const& device) {
-  if (at.rows == 0 || at.columns == 0) return Plan{};
-  if (at.column_in == 1 && at.column_out == 1 && at.outer.dims <= kFewOuter) {
-    std::int64_t const row = choice::row_bytes(at);
-    if (row > choice::kShortMaxRow) return choice::team(at, device);
-    return choice::tiled(at, device) ? choice::tile(at) : choice::group(at, device);
-  }
-  int const unit = choice::neighbours(at);
-  // Strips narrower than a sector waste most of each access that a line of columns would use.
-  if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) {
-    Plan const plan = choice::columns(at, device, unit);
-    if (plan.blocks <= choice::kMostBlocks) return plan;
-  }
-  return choice::strided(at);
+  Plan plan = choice::kernel(at, device);
+  plan.memory = choice::memory_of(device);
+  return plan;
 }
 
 }  // namespace l1norm

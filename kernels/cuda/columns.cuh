@@ -49,60 +49,66 @@ template <typename T> struct Unit<T, true> {
   using Type = uint4;
   static constexpr int kRows = kPerVector<T>;
   static __device__ SumOf<T> widen(uint4 const& unit, int i) { return Numeric<T>::widen(unit, i); }
-  static __device__ uint4 load(T const* from) { return load16(from); }
+  template <Keep kRead> static __device__ uint4 load(T const* from) { return load16<kRead>(from); }
   static __device__ uint4 pack(SumOf<T> const* y) { return Numeric<T>::pack(y); }
   static __device__ void store(T* to, SumOf<T> const* y) { store16(to, Numeric<T>::pack(y)); }
-  static __device__ void fetch(uint4* to, T const* from) { copy16_async(to, from); }
+  template <Keep kRead> static __device__ void fetch(uint4* to, T const* from) { copy16_async<kRead>(to, from); }
 };
 
 template <typename T> struct Unit<T, false> {
   using Type = T;
   static constexpr int kRows = 1;
   static __device__ SumOf<T> widen(T unit, int) { return Numeric<T>::widen(unit); }
-  static __device__ T load(T const* from) { return *from; }
+  template <Keep> static __device__ T load(T const* from) { return *from; }
   static __device__ T pack(SumOf<T> const* y) { return Numeric<T>::narrow(y[0]); }
   static __device__ void store(T* to, SumOf<T> const* y) { *to = Numeric<T>::narrow(y[0]); }
-  static __device__ void fetch(T* to, T const* from) { copy_element_async(to, from); }
+  template <Keep> static __device__ void fetch(T* to, T const* from) { copy_element_async(to, from); }
 };
 
 // The sums of a tile's rows, from what each thread has found for those of its unit; as scales, in shared memory.
 template <typename Sum> struct TileSums {
-  Sum* sums;    // of each row, from each group of threads behind each other; at least two of each row
-  Sum* totals;  // of each row, in this block
-  int width;    // rows
-  int groups;
+  Sum* sums;               // of each row, from each set of threads behind each other; at least two of each row
+  Sum* members;            // of each row, from each member of the cluster, `stride` apart
+  std::uint64_t* barrier;  // of a cluster's members, at which their sums arrive
+  int width;               // rows
+  int sets;                // a power of two
+  int stride;              // rows, whole vectors of them
 
   __device__ RowScale<Sum>* scales() const { return reinterpret_cast<RowScale<Sum>*>(sums); }
 
-  // Behind a barrier after all sums are written. Row by row, in the order of the groups and of the members.
-  __device__ void add_up(int team, Sum columns) const {
-    for (int row = static_cast<int>(threadIdx.x); row < width; row += kColumnThreads) {
+  // Before the cluster's first barrier.
+  __device__ void expect(int team) const {
+    if (threadIdx.x == 0) expect_mail(barrier, (team - 1) * stride * static_cast<int>(sizeof(Sum)));
+  }
+
+  // Behind a barrier after all sums are written; in a cluster every member expects the others' sums. Row by row, in the
+  // order of the sets and of the members.
+  __device__ void add_up(int team, int rank, Sum columns) const {
+    int const thread = static_cast<int>(threadIdx.x);
+    for (int row = thread; row < width; row += kColumnThreads) {
       Sum total = 0;
-      for (int g = 0; g < groups; ++g) total += sums[g * width + row];
-      totals[row] = total;
+      for (int g = 0; g < sets; ++g) total += sums[g * width + row];
+      members[rank * stride + row] = total;
     }
+    if (team > 1) before_sending();
+    __syncthreads();  // the scales take the place of the sums
     if (team > 1) {
-      cluster_arrive();
-      cluster_wait();
-    } else {
-      __syncthreads();  // the scales take the place of the sums
-    }
-    for (int row = static_cast<int>(threadIdx.x); row < width; row += kColumnThreads) {
-      Sum total = 0;
-      if (team > 1) {
-#pragma unroll 4
-        for (int member = 0; member < team; ++member) total += cluster_load(&totals[row], member);
-      } else {
-        total = totals[row];
+      if (thread < team && thread != rank) {
+        send_many(members + rank * stride, stride * static_cast<int>(sizeof(Sum)), barrier, thread);
       }
+      await(barrier);
+      cluster_arrive();  // waited for before a block leaves: its sums are read until all have them
+    }
+    for (int row = thread; row < width; row += kColumnThreads) {
+      Sum total = 0;
+      for (int member = 0; member < team; ++member) total += members[member * stride + row];
       scales()[row] = row_scale(total, columns);
     }
-    if (team > 1) cluster_arrive();  // waited for before a block leaves: its totals are read until then
     __syncthreads();
   }
 };
 
-template <typename T, Units kUnits>
+template <typename T, Units kUnits, Keep kRead>
 __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) column_tiles(ColumnArgs const args) {
   using Sum = SumOf<T>;
   using U = Unit<T, kUnits != Units::kElements>;
@@ -158,23 +164,32 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
     return U::pack(values);
   };
   auto const load = [&](std::int64_t k) {
-    return torn(k) ? load_torn(from + k * step_in) : U::load(from + k * step_in);
+    return torn(k) ? load_torn(from + k * step_in) : U::template load<kRead>(from + k * step_in);
   };
 
-  // Dynamic shared memory: the units, and the sums.
+  // Dynamic shared memory: the units, the barrier, the members' sums, and those of the sets. There are half as many sets
+  // as groups of threads, from four on.
   extern __shared__ uint4 dynamic[];
   auto* const held = reinterpret_cast<typename U::Type*>(dynamic) + thread;
+  int const side = kUnits == Units::kShifted || across > kWarp ? across : kWarp;  // threads of a group
+  int const groups = kColumnThreads / side;
   TileSums<Sum> sums;
   sums.width = args.width;
-  int const side = kUnits == Units::kShifted || across > kWarp ? across : kWarp;  // threads of a group
-  sums.groups = kColumnThreads / side;
-  sums.sums = reinterpret_cast<Sum*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
-  sums.totals = sums.sums + (sums.groups > 2 ? sums.groups : 2) * args.width;
+  sums.sets = groups > 2 ? groups / 2 : groups;
+  sums.stride = (args.width * static_cast<int>(sizeof(Sum)) + kVectorBytes - 1) / kVectorBytes * kVectorBytes /
+                static_cast<int>(sizeof(Sum));
+  sums.barrier = reinterpret_cast<std::uint64_t*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
+  sums.members = reinterpret_cast<Sum*>(reinterpret_cast<char*>(sums.barrier) + kVectorBytes);
+  sums.sums = sums.members + team * sums.stride;
+  if (team > 1) {
+    sums.expect(team);
+    cluster_arrive();
+  }
 
   wait_for_previous();
 #pragma unroll kUnroll
   for (int k = 0; k < kept; ++k) {
-    if (!torn(k)) U::fetch(held + k * kColumnThreads, from + k * step_in);
+    if (!torn(k)) U::template fetch<kRead>(held + k * kColumnThreads, from + k * step_in);
   }
   if (across_end) {
     for (int k = 0; k < kept; ++k) {
@@ -206,14 +221,26 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
       for (int step = across; step < kWarp; step *= 2) sum[i] += __shfl_xor_sync(kAllLanes, sum[i], step);
     }
   }
-  if (thread % side < across) {
+  int const group = thread / side;
+  bool const writes = thread % side < across;
+  if (writes && group < sums.sets) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      if (mine(i)) sums.sums[thread / side * args.width + begin + i] = sum[i];
+      if (mine(i)) sums.sums[group * args.width + begin + i] = sum[i];
     }
   }
   __syncthreads();
-  sums.add_up(team, static_cast<Sum>(args.columns));
+  if (groups > sums.sets) {
+    if (writes && group >= sums.sets) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        if (mine(i)) sums.sums[(group - sums.sets) * args.width + begin + i] += sum[i];
+      }
+    }
+    __syncthreads();
+  }
+  if (team > 1) cluster_wait();  // all expect their sums
+  sums.add_up(team, rank, static_cast<Sum>(args.columns));
 
   RowScale<Sum> scale[kRows];
 #pragma unroll

@@ -70,7 +70,8 @@ template <typename T> __device__ inline void scale_rest(Slice<T> const& slice, i
 
 // kRest: a slice may be longer than shared memory and registers together. Then the registers serve its rest. Its teams
 // take no turns: with what they read again, most would be slower (0.68 of a copy, not 0.72, for bf16 on an H200).
-template <typename T, bool kRest>
+// kRead: how long the L2 cache is to keep the places that are read once.
+template <typename T, bool kRest, Keep kRead>
 __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs const args) {
   using Sum = SumOf<T>;
   constexpr bool kTurns = !kRest;
@@ -99,8 +100,8 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
   {
     Slice<T> const first = slice_at(row);
     mine = held_places(first, args.held);
-    fetch(first, mine, held);
-    if constexpr (!kRest) kept.load(first, args.held);
+    fetch<kRead>(first, mine, held);
+    if constexpr (!kRest) kept.template load<kRead>(first, args.held);
     edge = load_edge(first.row);
   }
 
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k) {
           int const at = i + k * kGridThreads;
-          if (theirs.has(at)) copy16_async<kKeep>(&held[at], next.in + at * kPerVector<T>);
+          if (theirs.has(at)) copy16_async<kRead>(&held[at], next.in + at * kPerVector<T>);
         }
       }
     } else {
@@ -162,14 +163,14 @@ __global__ void __launch_bounds__(kGridThreads, kGridBlocks) grid_rows(GridArgs 
       store_gathered<T>(reinterpret_cast<T const*>(held + mine.begin), now.out + mine.begin * kPerVector<T>,
                         (mine.end - mine.begin) * kPerVector<T>, scale);
       __syncthreads();
-      fetch(next, theirs, held);
+      fetch<kRead>(next, theirs, held);
     }
     if (!more) return;
     Slice<T> const same = slice_at(static_cast<unsigned>(found_again(static_cast<int>(row))));
     if constexpr (kRest) {
       edge = load_edge(same.row);
     } else {
-      kept.load(same, args.held);
+      kept.template load<kRead>(same, args.held);
     }
     mine = theirs;
   }

@@ -25,7 +25,7 @@ constexpr int kGroupBlocks = kEach == 1   ? 6
                              : kEach == 4 ? 4
                                           : (sizeof(T) == 2 ? 2 : 3);
 
-template <typename T, int kEach, int kDims>
+template <typename T, int kEach, int kDims, Keep kRead>
 __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group_rows(GroupArgs<kDims> const args) {
   using Sum = SumOf<T>;
   let_next_begin();
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
     held[k] = make_uint4(0, 0, 0, 0);
-    if (lane + k * lanes < vectors) held[k] = load16(at.in_vector(lane + k * lanes));
+    if (lane + k * lanes < vectors) held[k] = load16<kRead>(at.in_vector(lane + k * lanes));
   }
   Sum edge = 0;
   if (has_edge) edge = Numeric<T>::widen(at.in[at.edge(lane, args.rows.columns)]);

@@ -20,10 +20,6 @@
 namespace l1norm {
 namespace {
 
-static_assert(choice::kTileThreads == kTileThreads<Tiled::kShort> &&
-                  choice::kLongTileThreads == kTileThreads<Tiled::kLong> &&
-                  choice::kTileThreadBytes == kTileEach * kVectorBytes && choice::kTileScales == kTileScaleBytes,
-              "choice.h and tile.cuh disagree");
 static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
 static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= sizeof(Mailbox<double>) &&
@@ -42,7 +38,9 @@ static_assert(rooms_agree<float>(Kind::kFloat32) && rooms_agree<double>(Kind::kF
                   rooms_agree<__half>(Kind::kFloat16) && rooms_agree<__nv_bfloat16>(Kind::kBFloat16),
               "choice.h and team_rows.cuh disagree");
 static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
-static_assert(choice::kSweepChunk % (kSweepShare * kVectorBytes) == 0, "a chunk is a whole number of shares");
+static_assert(sweep_shape(Memory::kUsual).chunk() % sweep_shape(Memory::kUsual).share() == 0 &&
+                  sweep_shape(Memory::kFast).chunk() % sweep_shape(Memory::kFast).share() == 0,
+              "a chunk is a whole number of shares");
 static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
                   choice::kept(Kind::kFloat32) == kKept<float> && choice::kept(Kind::kBFloat16) == kKept<__nv_bfloat16>,
               "choice.h and grid_rows.cuh disagree");
@@ -140,22 +138,22 @@ int log2_of(std::int64_t power) {
   return log2;
 }
 
-template <typename T> cudaError_t run_group(Layout const& at, Plan const& plan, cudaStream_t stream) {
+template <typename T, Keep kRead> cudaError_t run_group(Layout const& at, Plan const& plan, cudaStream_t stream) {
   Shape const shape{plan.blocks, plan.threads, 0, 1, false};
   if (at.outer.dims > 1) {
     GroupArgs<kFewOuter> const many{rows_of<kFewOuter>(at), log2_of(plan.lanes)};
-    return launch(group_rows<T, 8, kFewOuter>, many, shape, stream);
+    return launch(group_rows<T, 8, kFewOuter, kRead>, many, shape, stream);
   }
   GroupArgs<1> const args{rows_of<1>(at), log2_of(plan.lanes)};
   switch (plan.each) {
-    case 1: return launch(group_rows<T, 1, 1>, args, shape, stream);
-    case 2: return launch(group_rows<T, 2, 1>, args, shape, stream);
-    case 4: return launch(group_rows<T, 4, 1>, args, shape, stream);
-    default: return launch(group_rows<T, 8, 1>, args, shape, stream);
+    case 1: return launch(group_rows<T, 1, 1, kRead>, args, shape, stream);
+    case 2: return launch(group_rows<T, 2, 1, kRead>, args, shape, stream);
+    case 4: return launch(group_rows<T, 4, 1, kRead>, args, shape, stream);
+    default: return launch(group_rows<T, 8, 1, kRead>, args, shape, stream);
   }
 }
 
-template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, cudaStream_t stream) {
+template <typename T, Memory kMemory> cudaError_t run_tile(Layout const& at, Plan const& plan, cudaStream_t stream) {
   TileArgs args{};
   args.in = at.in;
   args.out = at.out;
@@ -166,27 +164,34 @@ template <typename T> cudaError_t run_tile(Layout const& at, Plan const& plan, c
   args.reciprocal =
       static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
   Shape const shape{plan.blocks, plan.threads, 0, 1, false};
-  if (plan.threads == choice::kLongTileThreads) return launch(tile_rows<T, Tiled::kLong>, args, shape, stream);
-  if (at.columns < kPerVector<T>) return launch(tile_rows<T, Tiled::kTiny>, args, shape, stream);
-  return launch(tile_rows<T, Tiled::kShort>, args, shape, stream);
-}
-
-template <typename T> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {
-  TeamArgs args{rows_of<kFewOuter>(at), log2_of(plan.team), plan.held, plan.held};
-  Shape const shape{plan.blocks, plan.threads, plan.shared, plan.team, false};
-  switch (plan.regime) {
-    case Regime::kRegisters:
-      args.slice = plan.threads * RoomFor<T, Room::kRegisters>::kKept;
-      return launch(team_rows<T, Team::kBlock, Room::kRegisters>, args, shape, stream);
-    case Regime::kAlone:
-      args.slice = static_cast<int>(plan.slice);
-      return launch(team_rows<T, Team::kBlock, Room::kBoth>, args, shape, stream);
-    case Regime::kBlock: return launch(team_rows<T, Team::kBlock, Room::kShared>, args, shape, stream);
-    default: return launch(team_rows<T, Team::kCluster, Room::kShared>, args, shape, stream);
+  switch (tiled_as(at.columns, sizeof(T))) {
+    case Tiled::kTiny: return launch(tile_rows<T, Tiled::kTiny, kMemory>, args, shape, stream);
+    case Tiled::kShort: return launch(tile_rows<T, Tiled::kShort, kMemory>, args, shape, stream);
+    default: return launch(tile_rows<T, Tiled::kLong, kMemory>, args, shape, stream);
   }
 }
 
-template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+template <typename T, Keep kRead> cudaError_t run_team(Layout const& at, Plan const& plan, cudaStream_t stream) {
+  TeamArgs const args{rows_of<kFewOuter>(at), log2_of(plan.team), plan.held, plan.held};
+  Shape const shape{plan.blocks, plan.threads, plan.shared, plan.team, false};
+  if (plan.regime == Regime::kCluster) {
+    return launch(team_rows<T, Team::kCluster, Room::kShared, kRead>, args, shape, stream);
+  }
+  return launch(team_rows<T, Team::kBlock, Room::kShared, kRead>, args, shape, stream);
+}
+
+// Rows in registers, in part or altogether: the choice keeps none there where memory is as usual.
+template <typename T> cudaError_t run_in_registers(Layout const& at, Plan const& plan, cudaStream_t stream) {
+  TeamArgs args{rows_of<kFewOuter>(at), 0, static_cast<int>(plan.slice), plan.held};
+  Shape const shape{plan.blocks, plan.threads, plan.shared, 1, false};
+  constexpr Keep kRead = kKeepRead<Memory::kFast>;
+  if (plan.regime == Regime::kAlone) return launch(team_rows<T, Team::kBlock, Room::kBoth, kRead>, args, shape, stream);
+  args.slice = plan.threads * RoomFor<T, Room::kRegisters>::kKept;
+  return launch(team_rows<T, Team::kBlock, Room::kRegisters, kRead>, args, shape, stream);
+}
+
+template <typename T, Keep kRead>
+cudaError_t run_grid(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
   GridArgs args{};
   args.rows = rows_of<kFewOuter>(at);
   args.team = plan.team;
@@ -200,30 +205,35 @@ template <typename T> cudaError_t run_grid(Layout const& at, Plan const& plan, v
   L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
   Shape const shape{plan.blocks, kGridThreads, plan.shared, 1, plan.team > 1};
   bool const rest = plan.slice > plan.held + kKept<T> * kGridThreads;
-  return rest ? launch(grid_rows<T, true>, args, shape, stream) : launch(grid_rows<T, false>, args, shape, stream);
+  // With a rest, only that is to be kept.
+  return rest ? launch(grid_rows<T, true, Keep::kShort>, args, shape, stream)
+              : launch(grid_rows<T, false, kRead>, args, shape, stream);
 }
 
-template <typename T> cudaError_t run_sweeps(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+template <typename T, Memory kMemory>
+cudaError_t run_sweeps(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+  constexpr SweepShape kSweep = kSweepShape<kMemory>;
   SweepArgs args{};
   args.rows = rows_of<kFewOuter>(at);
   args.chunks = plan.slice;
   args.groups = choice::ceil_div(plan.slice, kSweepGroup);
   args.chunk = plan.held;
-  args.shares = args.chunks * args.chunk / kSweepShare;
+  args.shares = args.chunks * kSweep.chunk() / kSweep.share();
   std::int64_t const counters = choice::sweep_counters(plan.teams, plan.slice);
   args.counters = static_cast<unsigned*>(workspace);
   args.sums = static_cast<char*>(workspace) + counters;
   L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(counters), stream));
   for (; args.first < at.rows; args.first += plan.teams) {
     std::int64_t const rows = choice::smaller(plan.teams, at.rows - args.first);
-    Shape const shape{rows * args.chunks, kSweepThreads, 0, 1, false};
-    L1NORM_TRY(launch(sweep_sums<T>, args, shape, stream));
-    L1NORM_TRY(launch(sweep_scales<T>, args, {rows * args.shares, kSweepThreads, 0, 1, false}, stream));
+    Shape const sums{rows * args.chunks, kSweep.sum_threads, 0, 1, false};
+    Shape const scales{rows * args.shares, kSweep.scale_threads, 0, 1, false};
+    L1NORM_TRY(launch(sweep_sums<T, kMemory>, args, sums, stream));
+    L1NORM_TRY(launch(sweep_scales<T, kMemory>, args, scales, stream));
   }
   return cudaSuccess;
 }
 
-template <typename T> cudaError_t run_columns(Layout const& at, Plan const& plan, cudaStream_t stream) {
+template <typename T, Keep kRead> cudaError_t run_columns(Layout const& at, Plan const& plan, cudaStream_t stream) {
   ColumnArgs args{};
   args.in = at.in;
   args.out = at.out;
@@ -244,9 +254,9 @@ template <typename T> cudaError_t run_columns(Layout const& at, Plan const& plan
   args.team_log2 = log2_of(plan.team);
   args.held = plan.held;
   Shape const shape{plan.blocks, kColumnThreads, plan.shared, plan.team, false};
-  if (plan.unit_bytes != kVectorBytes) return launch(column_tiles<T, Units::kElements>, args, shape, stream);
-  if (plan.shifted != 0) return launch(column_tiles<T, Units::kShifted>, args, shape, stream);
-  return launch(column_tiles<T, Units::kAligned>, args, shape, stream);
+  if (plan.unit_bytes != kVectorBytes) return launch(column_tiles<T, Units::kElements, kRead>, args, shape, stream);
+  if (plan.shifted != 0) return launch(column_tiles<T, Units::kShifted, kRead>, args, shape, stream);
+  return launch(column_tiles<T, Units::kAligned, kRead>, args, shape, stream);
 }
 
 template <typename T> cudaError_t run_strided(Layout const& at, Plan const& plan, cudaStream_t stream) {
@@ -254,21 +264,28 @@ template <typename T> cudaError_t run_strided(Layout const& at, Plan const& plan
   return launch(strided_rows<T>, args, {plan.blocks, kStridedThreads, 0, 1, false}, stream);
 }
 
-template <typename T> cudaError_t run(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+template <typename T, Memory kMemory>
+cudaError_t run_for(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+  constexpr Keep kRead = kKeepRead<kMemory>;
   switch (plan.regime) {
     case Regime::kEmpty: return cudaSuccess;
-    case Regime::kTile: return run_tile<T>(at, plan, stream);
-    case Regime::kGroup: return run_group<T>(at, plan, stream);
+    case Regime::kTile: return run_tile<T, kMemory>(at, plan, stream);
+    case Regime::kGroup: return run_group<T, kRead>(at, plan, stream);
     case Regime::kBlock:
-    case Regime::kCluster:
+    case Regime::kCluster: return run_team<T, kRead>(at, plan, stream);
     case Regime::kRegisters:
-    case Regime::kAlone: return run_team<T>(at, plan, stream);
-    case Regime::kGrid: return run_grid<T>(at, plan, workspace, stream);
-    case Regime::kColumns: return run_columns<T>(at, plan, stream);
+    case Regime::kAlone: return run_in_registers<T>(at, plan, stream);
+    case Regime::kGrid: return run_grid<T, kRead>(at, plan, workspace, stream);
+    case Regime::kColumns: return run_columns<T, kRead>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);
-    case Regime::kSweeps: return run_sweeps<T>(at, plan, workspace, stream);
+    case Regime::kSweeps: return run_sweeps<T, kMemory>(at, plan, workspace, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+template <typename T> cudaError_t run(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+  return plan.memory == Memory::kFast ? run_for<T, Memory::kFast>(at, plan, workspace, stream)
+                                      : run_for<T, Memory::kUsual>(at, plan, workspace, stream);
 }
 
 cudaError_t ask_limits(Limits* to) {

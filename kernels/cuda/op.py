@@ -17,6 +17,7 @@ SOURCES: Final = Sources(
     cpp=("binding.cpp",),
     headers=(
         "layout.h",
+        "geometry.h",
         "choice.h",
         "launch.h",
         "primitives.cuh",

@@ -33,9 +33,9 @@ template <typename T> __device__ inline Places held_places(Slice<T> const& slice
 }
 
 // Start copying these places into shared memory, each thread its own.
-template <typename T> __device__ inline void fetch(Slice<T> const& slice, Places const& places, uint4* held) {
+template <Keep kRead, typename T> __device__ inline void fetch(Slice<T> const& slice, Places const& places, uint4* held) {
   for (int i = static_cast<int>(threadIdx.x); i < places.end; i += static_cast<int>(blockDim.x)) {
-    if (places.has(i)) copy16_async(&held[i], slice.in + i * kPerVector<T>);
+    if (places.has(i)) copy16_async<kRead>(&held[i], slice.in + i * kPerVector<T>);
   }
 }
 
@@ -99,11 +99,11 @@ template <typename T, int kCount, int kThreads> struct Kept {
     return kThreads > 0 ? place < slice.end : Places{slice.begin, slice.end}.has(place);
   }
 
-  __device__ void load(Slice<T> const& slice, int held) {
+  template <Keep kRead> __device__ void load(Slice<T> const& slice, int held) {
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       vector[k] = make_uint4(0, 0, 0, 0);
-      if (has(slice, place(k, held))) vector[k] = load16(slice.in + place(k, held) * kPerVector<T>);
+      if (has(slice, place(k, held))) vector[k] = load16<kRead>(slice.in + place(k, held) * kPerVector<T>);
     }
   }
 

@@ -6,17 +6,18 @@
 // were 1 % slower.)
 #pragma once
 
+#include "geometry.h"
 #include "slice.cuh"
 #include "team.cuh"
 
 namespace l1norm {
 
-constexpr int kSweepThreads = 256;
-constexpr int kSweepBlocks = 4;   // blocks an SM that the registers must leave room for, in the first sweep
-constexpr int kSweepFlying = 4;   // loads in flight for a thread, in the first sweep: 64 KB for an SM
-constexpr int kSweepEach = 2;     // vectors that a thread scales, in the second
-constexpr int kSweepShare = kSweepThreads * kSweepEach;  // vectors that a block scales
-constexpr int kSweepGroup = 256;  // chunks that are added up together, one for each thread
+// Threads of an SM that the registers must leave room for: in the first sweep, where each has a few vectors, and in the
+// second.
+constexpr int kSumThreads = 1024;
+template <Memory kMemory> constexpr int kScaleThreads = kMemory == Memory::kFast ? 1024 : 1536;
+template <Memory kMemory> constexpr SweepShape kSweepShape = sweep_shape(kMemory);
+constexpr int kSweepGroup = 256;  // chunks that are added up together
 
 struct SweepArgs {
   Rows<kFewOuter> rows;
@@ -31,8 +32,8 @@ struct SweepArgs {
 
 // Adds up the `members` sums of as many blocks, in the order of their places, in the block that comes last: it gets the
 // total, and true. The counter is zero before and after.
-template <typename Sum> struct LastBlock {
-  Sum warps[kSweepThreads / kWarp];
+template <typename Sum, int kThreads> struct LastBlock {
+  Sum warps[kThreads / kWarp];
   unsigned before;
 
   __device__ bool adds_up(Sum& sum, Sum* sums, std::int64_t place, std::int64_t members, unsigned* counter) {
@@ -46,17 +47,20 @@ template <typename Sum> struct LastBlock {
     if (thread == 0) *counter = 0;
     sum = 0;
 #pragma unroll 4
-    for (std::int64_t i = thread; i < members; i += kSweepThreads) sum += __ldcg(&sums[i]);
+    for (std::int64_t i = thread; i < members; i += kThreads) sum += __ldcg(&sums[i]);
     sum = block_sum(sum, warps);
     return true;
   }
 };
 
-template <typename T>
-__global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_sums(SweepArgs const args) {
+template <typename T, Memory kMemory>
+__global__ void __launch_bounds__(kSweepShape<kMemory>.sum_threads, kSumThreads / kSweepShape<kMemory>.sum_threads)
+    sweep_sums(SweepArgs const args) {
   using Sum = SumOf<T>;
-  __shared__ Sum warps[kSweepThreads / kWarp];
-  __shared__ LastBlock<Sum> last[2];
+  constexpr int kThreads = kSweepShape<kMemory>.sum_threads;
+  constexpr int kFlying = kSweepShape<kMemory>.sum_flying;
+  __shared__ Sum warps[kThreads / kWarp];
+  __shared__ LastBlock<Sum, kThreads> last[2];
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   std::int64_t const row = divide(blockIdx.x, args.chunks);
@@ -69,17 +73,17 @@ __global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_sums(SweepA
   Sum sum = 0;
   if (chunk == 0 && thread < slice.row.edges())
     sum = magnitude(Numeric<T>::widen(slice.row.in[slice.row.edge(thread, args.rows.columns)]));
-  for (int i = thread; i < places.end; i += kSweepFlying * kSweepThreads) {
-    uint4 v[kSweepFlying];
+  for (int i = thread; i < places.end; i += kFlying * kThreads) {
+    uint4 v[kFlying];
 #pragma unroll
-    for (int k = 0; k < kSweepFlying; ++k) {
+    for (int k = 0; k < kFlying; ++k) {
       v[k] = make_uint4(0, 0, 0, 0);
-      if (places.has(i + k * kSweepThreads)) v[k] = load16(slice.in + (i + k * kSweepThreads) * kPerVector<T>);
+      if (places.has(i + k * kThreads)) v[k] = load16<kKeepRead<kMemory>>(slice.in + (i + k * kThreads) * kPerVector<T>);
     }
-    Sum part[kSweepFlying];
+    Sum part[kFlying];
 #pragma unroll
-    for (int k = 0; k < kSweepFlying; ++k) part[k] = abs_sum<T>(v[k]);
-    sum += tree_sum<kSweepFlying>(part);
+    for (int k = 0; k < kFlying; ++k) part[k] = abs_sum<T>(v[k]);
+    sum += tree_sum<kFlying>(part);
   }
   sum = block_sum(sum, warps);
 
@@ -96,28 +100,33 @@ __global__ void __launch_bounds__(kSweepThreads, kSweepBlocks) sweep_sums(SweepA
 }
 
 // A block scales a share of a row, smaller than a chunk, in one go: it loads and stores nothing twice over, and leaves.
-template <typename T> __global__ void __launch_bounds__(kSweepThreads, 6) sweep_scales(SweepArgs const args) {
+template <typename T, Memory kMemory>
+__global__ void __launch_bounds__(kSweepShape<kMemory>.scale_threads,
+                                  kScaleThreads<kMemory> / kSweepShape<kMemory>.scale_threads)
+    sweep_scales(SweepArgs const args) {
   using Sum = SumOf<T>;
+  constexpr int kThreads = kSweepShape<kMemory>.scale_threads;
+  constexpr int kEach = kSweepShape<kMemory>.scale_each;
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   std::int64_t const block = gridDim.x - 1 - blockIdx.x;
   std::int64_t const row = divide(block, args.shares);
   std::int64_t const share = block - row * args.shares;
-  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, share, kSweepShare);
+  Slice<T> const slice = slice_of<T>(args.rows, args.first + row, share, kThreads * kEach);
   Places const places{slice.begin, slice.end};
   wait_for_previous();
 
-  uint4 v[kSweepEach];
+  uint4 v[kEach];
 #pragma unroll
-  for (int k = 0; k < kSweepEach; ++k) {
-    int const at = thread + k * kSweepThreads;
-    if (places.has(at)) v[k] = load16(slice.in + at * kPerVector<T>);
+  for (int k = 0; k < kEach; ++k) {
+    int const at = thread + k * kThreads;
+    if (places.has(at)) v[k] = load16<kKeepRead<kMemory>>(slice.in + at * kPerVector<T>);
   }
   Sum const total = __ldcg(static_cast<Sum const*>(args.sums) + row * (1 + args.groups + args.chunks));
   RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
 #pragma unroll
-  for (int k = 0; k < kSweepEach; ++k) {
-    int const at = thread + k * kSweepThreads;
+  for (int k = 0; k < kEach; ++k) {
+    int const at = thread + k * kThreads;
     if (places.has(at)) store_vector<T>(slice, at, v[k], scale);
   }
   if (share == 0 && thread < slice.row.edges()) {

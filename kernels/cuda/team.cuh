@@ -35,11 +35,11 @@ template <typename Sum> __device__ inline Sum block_sum(Sum value, Sum* slots) {
 
 // ---- cluster --------------------------------------------------------------------------------------------------------
 
-// The two halves of a barrier of the cluster: what was written before `cluster_arrive`, to this block's shared memory
-// or another's, is seen after `cluster_wait` by all its blocks. Between the two there is time for other work.
+// The two halves of a barrier of the cluster. Between them there is time for other work. Nothing is published by it but
+// that a thread came here, and opened mailboxes: waiting until all that was written is seen takes a microsecond.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
 
@@ -61,22 +61,6 @@ __device__ inline unsigned cluster_address(void const* here, int rank) {
   return there;
 }
 
-// Read what lies at `slot` in the shared memory of block `rank` of the cluster, which must be running.
-template <typename Sum> __device__ inline Sum cluster_load(Sum const* slot, int rank) {
-  Sum value = 0;
-#if __CUDA_ARCH__ >= 900
-  unsigned const there = cluster_address(slot, rank);
-  if constexpr (sizeof(Sum) == 4) {
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
-  } else {
-    asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(value) : "r"(there) : "memory");
-  }
-#else
-  (void)slot, (void)rank;
-#endif
-  return value;
-}
-
 // Where the warps of a cluster send their sums. The barrier counts the bytes that arrive, so a sum takes one way
 // through the cluster, and nobody waits for the way back.
 template <typename Sum> struct alignas(kLineBytes) Mailbox {
@@ -84,42 +68,64 @@ template <typename Sum> struct alignas(kLineBytes) Mailbox {
   std::uint64_t barrier;
 };
 
-// By one thread, before the cluster's first barrier: expect the sums of `warps` warps.
-template <typename Sum> __device__ inline void open_mailbox(Mailbox<Sum>& box, int warps) {
+// By one thread, before the cluster's first barrier: expect so many bytes, once.
+__device__ inline void expect_mail(std::uint64_t* barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
-  unsigned const barrier = static_cast<unsigned>(__cvta_generic_to_shared(&box.barrier));
-  unsigned const bytes = static_cast<unsigned>(warps) * static_cast<unsigned>(sizeof(Sum));
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
 #else
-  (void)box, (void)warps;
+  (void)barrier, (void)bytes;
 #endif
 }
 
-// Send `value` to slot number `slot` of block `rank`, whose mailbox is open.
-template <typename Sum> __device__ inline void send(Mailbox<Sum>& box, int slot, int rank, Sum value) {
+// Send `value` to where `slot` lies in block `rank`, which expects it at `barrier`.
+template <typename Sum> __device__ inline void send(Sum* slot, std::uint64_t* barrier, int rank, Sum value) {
 #if __CUDA_ARCH__ >= 900
-  unsigned const to = cluster_address(&box.slots[slot], rank);
-  unsigned const barrier = cluster_address(&box.barrier, rank);
+  unsigned const to = cluster_address(slot, rank);
+  unsigned const counter = cluster_address(barrier, rank);
   if constexpr (sizeof(Sum) == 4) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
-                 "r"(__float_as_uint(value)), "r"(barrier)
+                 "r"(__float_as_uint(value)), "r"(counter)
                  : "memory");
   } else {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to),
-                 "l"(__double_as_longlong(value)), "r"(barrier)
+                 "l"(__double_as_longlong(value)), "r"(counter)
                  : "memory");
   }
 #else
-  (void)box, (void)slot, (void)rank, (void)value;
+  (void)slot, (void)barrier, (void)rank, (void)value;
 #endif
 }
 
-// Wait until every expected sum has arrived in this block's mailbox.
-template <typename Sum> __device__ inline void await(Mailbox<Sum>& box) {
+// Before the barrier of the block behind which one thread sends what this one has written: let it be seen there.
+__device__ inline void before_sending() {
 #if __CUDA_ARCH__ >= 900
-  unsigned const barrier = static_cast<unsigned>(__cvta_generic_to_shared(&box.barrier));
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Send `bytes` that lie at `slot`, both multiples of 16, to the same place in block `rank`, which expects them at
+// `barrier`. They are read until they have arrived there. (Hundreds of single values take longer: all count at one
+// barrier.)
+__device__ inline void send_many(void* slot, int bytes, std::uint64_t* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  unsigned const from = static_cast<unsigned>(__cvta_generic_to_shared(slot));
+  unsigned const to = cluster_address(slot, rank);
+  unsigned const counter = cluster_address(barrier, rank);
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "r"(from), "r"(bytes), "r"(counter)
+               : "memory");
+#else
+  (void)slot, (void)bytes, (void)barrier, (void)rank;
+#endif
+}
+
+// Wait until everything expected has arrived at this block's `barrier`.
+__device__ inline void await(std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
   unsigned arrived = 0;
   while (arrived == 0) {
     asm volatile(
@@ -127,11 +133,11 @@ template <typename Sum> __device__ inline void await(Mailbox<Sum>& box) {
         "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n\t"
         "selp.u32 %0, 1, 0, p;\n\t}"
         : "=r"(arrived)
-        : "r"(barrier)
+        : "r"(at)
         : "memory");
   }
 #else
-  (void)box;
+  (void)barrier;
 #endif
 }
 
@@ -141,8 +147,8 @@ template <typename Sum> __device__ inline Sum cluster_sum(Sum value, Mailbox<Sum
   int const warps = static_cast<int>(blockDim.x) / kWarp;
   int const lane = static_cast<int>(threadIdx.x) % kWarp;
   Sum const mine = warp_sum(value);
-  if (lane < size) send(box, rank * warps + static_cast<int>(threadIdx.x) / kWarp, lane, mine);
-  await(box);
+  if (lane < size) send(&box.slots[rank * warps + static_cast<int>(threadIdx.x) / kWarp], &box.barrier, lane, mine);
+  await(&box.barrier);
   return sum_slots(box.slots, size * warps);
 }
 

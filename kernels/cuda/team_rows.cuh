@@ -43,7 +43,7 @@ struct TeamArgs {
   int held;       // Room::kBoth: of these in shared memory
 };
 
-template <typename T, Team kTeam, Room kRoom>
+template <typename T, Team kTeam, Room kRoom, Keep kRead>
 __global__ void __launch_bounds__((RoomFor<T, kRoom>::kThreads), (RoomFor<T, kRoom>::kBlocks))
     team_rows(TeamArgs const args) {
   using Sum = SumOf<T>;
@@ -58,21 +58,23 @@ __global__ void __launch_bounds__((RoomFor<T, kRoom>::kThreads), (RoomFor<T, kRo
   int const size = 1 << team_log2;
   int const rank = static_cast<int>(blockIdx.x) & (size - 1);
   if constexpr (kTeam == Team::kCluster) {
-    if (thread == 0) open_mailbox(mail, size * threads / kWarp);
+    if (thread == 0) expect_mail(&mail.barrier, size * threads / kWarp * static_cast<int>(sizeof(Sum)));
     cluster_arrive();
   }
   Slice<T> const slice = slice_of<T>(args.rows, blockIdx.x >> team_log2, rank, args.slice);
   Places const places = held_places(slice, kRoom == Room::kBoth ? args.held : args.slice);
   Kept<T, (For::kKept > 0 ? For::kKept : 1), kRoom == Room::kBoth ? For::kThreads : 0> kept;
   int const kept_from = kRoom == Room::kBoth ? args.held : 0;
-  wait_for_previous();
-  if constexpr (kRoom != Room::kRegisters) fetch(slice, places, held);
-  if constexpr (For::kKept > 0) kept.load(slice, kept_from);
-  // The first block of a team has the row's edges, one to a thread.
+  // The first block of a team has the row's edges, one to a thread. They are asked for first, or the block would wait for
+  // them when all else has come: 0.96 of a copy, not 1.00, for 65535 bf16 columns (H200).
   bool const has_edge = rank == 0 && thread < slice.row.edges();
   std::int64_t const edge_column = slice.row.edge(thread, args.rows.columns);
-  Sum const edge = has_edge ? Numeric<T>::widen(slice.row.in[edge_column]) : Sum(0);
+  wait_for_previous();
+  T const asked = has_edge ? slice.row.in[edge_column] : Numeric<T>::narrow(Sum(0));
+  if constexpr (kRoom != Room::kRegisters) fetch<kRead>(slice, places, held);
+  if constexpr (For::kKept > 0) kept.template load<kRead>(slice, kept_from);
 
+  Sum const edge = Numeric<T>::widen(asked);
   Sum sum = magnitude(edge);
   if constexpr (For::kKept > 0) sum += kept.sum();
   if constexpr (kRoom != Room::kRegisters) {

@@ -10,20 +10,20 @@
 // warp full of them.
 #pragma once
 
+#include "geometry.h"
 #include "rows.cuh"
 
 namespace l1norm {
 
-// The rows of a tile.
-enum class Tiled {
-  kTiny,  // shorter than a vector
-  kShort,
-  kLong,  // so long that few are in a tile: it is twice as large
-};
+template <Tiled kRows, Memory kMemory> constexpr TileShape kTileShape = tile_shape(kRows, kMemory);
 
-template <Tiled kRows> constexpr int kTileThreads = kRows == Tiled::kLong ? 512 : 256;
-constexpr int kTileEach = 2;           // vectors a thread holds
-constexpr int kTileScaleBytes = 8192;  // room for the scales of a tile's rows: 1024 in float, 512 in double
+// Threads of an SM that the registers must leave room for; where two small vectors a thread are all, the compiler finds
+// room for 2048 by itself.
+template <typename T, Tiled kRows, Memory kMemory>
+constexpr int kTileRoom = sizeof(T) < 8 ? (kMemory == Memory::kFast ? 1536 : 0)
+                          : kRows == Tiled::kTiny ? 1280
+                          : kRows == Tiled::kLong && kMemory == Memory::kFast ? 768
+                                                                              : 1536;
 
 struct TileArgs {
   void const* in;
@@ -32,7 +32,7 @@ struct TileArgs {
   int columns;
   int rows_each;        // rows of a tile
   int lanes_log2;       // lanes that add up one row
-  unsigned reciprocal;  // ceil(2^32 / columns): a tile has at most 2^13 elements and a row 2^11, so the product is
+  unsigned reciprocal;  // ceil(2^32 / columns): a tile has under 2^14 elements and a row 2^11, so the product is
                         // exact enough
 };
 
@@ -53,17 +53,22 @@ template <typename T> __device__ inline SumOf<T> abs_sum_part(uint4 const& v, in
   return tree_sum<kPerVector<T>>(part);
 }
 
-template <typename T, Tiled kRows>
-__global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const args) {
+template <typename T, Tiled kRows, Memory kMemory>
+__global__ void __launch_bounds__((kTileShape<kRows, kMemory>.threads),
+                                  (kTileRoom<T, kRows, kMemory> / kTileShape<kRows, kMemory>.threads))
+    tile_rows(TileArgs const args) {
   constexpr bool kTiny = kRows == Tiled::kTiny;
-  constexpr int kThreads = kTileThreads<kRows>;
-  constexpr int kVectors = kThreads * kTileEach;
+  constexpr int kThreads = kTileShape<kRows, kMemory>.threads;
+  constexpr int kEach = kTileShape<kRows, kMemory>.each;
+  constexpr int kVectors = kThreads * kEach;
   using Sum = SumOf<T>;
   constexpr int kPer = kPerVector<T>;
   __shared__ uint4 staged[kVectors + 2];  // the head lies before the first whole vector, the tail after the last
+  constexpr int kRowsMost = kRows == Tiled::kLong ? kVectors * kVectorBytes / kTileMaxRow
+                                                  : kTileScaleBytes / static_cast<int>(sizeof(RowScale<Sum>));
   __shared__ Sum near[kTiny ? 1 : kVectors];  // of each vector, the part in the row that it begins in
-  __shared__ Sum far[kTiny ? 1 : kVectors];   // and in the next row, if it reaches there
-  __shared__ RowScale<Sum> scales[kTileScaleBytes / sizeof(RowScale<Sum>)];
+  __shared__ Sum far[kTiny ? 1 : kRowsMost];  // of each row, what a vector that begins in the row before has of it
+  __shared__ RowScale<Sum> scales[kRowsMost];
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   int const columns = args.columns;
@@ -89,14 +94,14 @@ __global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const 
   };
 
   wait_for_previous();
-  uint4 held[kTileEach];
+  uint4 held[kEach];
 #pragma unroll
-  for (int k = 0; k < kTileEach; ++k) {
-    if (thread + k * kThreads < vectors) held[k] = load16(in + part.head + (thread + k * kThreads) * kPer);
+  for (int k = 0; k < kEach; ++k) {
+    if (thread + k * kThreads < vectors) held[k] = load16<kKeepRead<kMemory>>(in + part.head + (thread + k * kThreads) * kPer);
   }
   if (has_edge) elements[edge] = in[edge];
 #pragma unroll
-  for (int k = 0; k < kTileEach; ++k) {
+  for (int k = 0; k < kEach; ++k) {
     int const v = thread + k * kThreads;
     if (v >= vectors) continue;
     if (kTiny || !whole) staged[1 + v] = held[k];
@@ -106,7 +111,7 @@ __global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const 
         near[v] = abs_sum<T>(held[k]);
       } else {
         near[v] = abs_sum_part<T>(held[k], 0, at.left);
-        far[v] = abs_sum_part<T>(held[k], at.left, kPer);
+        far[at.row + 1] = abs_sum_part<T>(held[k], at.left, kPer);
       }
     }
   }
@@ -130,7 +135,7 @@ __global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const 
         int const last = (begin + columns - part.head + kPer - 1) / kPer;
         for (int v = from + lane; v < last && v < vectors; v += lanes) sum += near[v];
         if (lane == 0) {
-          if (after % kPer != kPer - 1 && from > 0) sum += far[from - 1];
+          if (after % kPer != kPer - 1 && from > 0) sum += far[row];
           if (row == 0) {
             for (int i = 0; i < part.head; ++i) add(i);
           }
@@ -166,7 +171,7 @@ __global__ void __launch_bounds__(kTileThreads<kRows>) tile_rows(TileArgs const 
   };
   if (whole) {
 #pragma unroll
-    for (int k = 0; k < kTileEach; ++k) {
+    for (int k = 0; k < kEach; ++k) {
       int const v = thread + k * kThreads;
       if (v >= vectors) continue;
       int const element = part.head + v * kPer;

@@ -52,10 +52,10 @@ extern "C" void choose(int kind, int dims, long long const* sizes, long long con
                           reinterpret_cast<void*>(out)};
   l1norm::Layout const at = l1norm::lay_out(call);
   l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]});
-  long long const numbers[] = {static_cast<int>(p.regime), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
+  long long const numbers[] = {static_cast<int>(p.regime), static_cast<int>(p.memory), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
                                p.unit_bytes, p.shifted, p.across, p.width, p.held, p.slice, p.teams, p.blocks,
                                p.shared, p.workspace, at.rows, at.outer.dims};
-  for (int i = 0; i < 19; ++i) plan[i] = numbers[i];
+  for (int i = 0; i < 20; ++i) plan[i] = numbers[i];
 }
 """
 
@@ -65,6 +65,7 @@ class Plan:
     """A choice, as the launcher gets it; `rows` and `dims` are what the layout was reduced to."""
 
     regime: str
+    fast: int
     threads: int
     team: int
     lanes: int
@@ -117,7 +118,7 @@ def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
         code, size = KINDS[kind]
         at = strides or contiguous(shape)
         limits = (ctypes.c_int * 6)(*(int(limit) for limit in astuple(device)))
-        plan = (ctypes.c_longlong * 19)()
+        plan = (ctypes.c_longlong * 20)()
         addresses = (ctypes.c_longlong(BASE + offset * size), ctypes.c_longlong(2 * BASE))
         function(code, len(shape), numbers(shape), numbers(at), numbers(out or at), *addresses, limits, plan)
         return Plan(REGIMES[plan[0]], *plan[1:])
@@ -343,8 +344,11 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
                 assert plan.lanes >= edges, label
                 assert plan.blocks * (plan.threads // plan.lanes) >= rows, label
             case "tile":
-                assert plan.rows_each * columns * KINDS[kind][1] <= plan.threads * 32, label
-                assert plan.threads == (256 if columns * KINDS[kind][1] <= 512 else 512), label
+                row = columns * KINDS[kind][1]
+                long, short, tiny = ((384, 4), (256, 3), (128, 3)) if plan.fast else ((512, 2), (256, 2), (256, 2))
+                threads, each = long if row > 512 else tiny if row < 16 else short
+                assert plan.threads == threads, label
+                assert plan.rows_each * row <= threads * each * 16, label
                 assert plan.lanes <= 32, label
                 assert plan.blocks * plan.rows_each >= rows, label
             case "block" | "cluster":
