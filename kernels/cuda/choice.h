@@ -36,6 +36,7 @@ enum class Regime : int {
   kSweeps = 8,   // sweeps.cuh
   kRegisters = 9,  // team_rows.cuh, one block a row, in its registers
   kAlone = 10,     // team_rows.cuh, one block a row, which has an SM to itself
+  kAhead = 11,     // ahead_rows.cuh, blocks of the whole chip a row, with an SM to each
 };
 
 struct Plan {
@@ -53,13 +54,13 @@ struct Plan {
   int shifted;     // kColumns: are units shifted against the rows of a tile?
   int across;      // kColumns: units across a tile
   int width;       // kColumns: rows of a tile
-  // kBlock, kCluster, kGrid, kAlone: vectors of a slice, kColumns: units of a thread, all in shared memory; kSweeps:
-  // vectors of a chunk.
+  // kBlock, kCluster, kGrid, kAlone, kAhead: vectors of a slice, kColumns: units of a thread, all in shared memory;
+  // kSweeps: vectors of a chunk.
   int held;
   // kGrid: vectors of a slice, those beyond `held` in registers, or read twice; kAlone: vectors of a row, those beyond
-  // `held` in registers; kSweeps: chunks of a row.
+  // `held` in registers; kAhead: vectors of a slice; kSweeps: chunks of a row.
   std::int64_t slice;
-  std::int64_t teams;      // kGrid: teams that run side by side; kSweeps: rows of a launch
+  std::int64_t teams;      // kGrid, kAhead: teams that run side by side; kSweeps: rows of a launch
   std::int64_t blocks;     // of the launch
   std::int64_t shared;     // bytes of dynamic shared memory
   std::int64_t workspace;  // bytes of scratch in global memory
@@ -95,6 +96,10 @@ constexpr std::int64_t two_from(Kind kind) {
 constexpr std::int64_t registers_from(Kind kind) {
   return (element_bytes(kind) == 2 ? 12 : 16) << 10;  // bytes: shorter rows gain nothing
 }
+// Teams that have the beginning of their next row, at most: rows of 33 MB by one team are at 0.88 of a copy, by the grid at
+// 0.77, rows of 17 MB by two at 0.93, not 0.82, rows of 8 MB by four at 0.94, not 0.92. With more the grid is as fast.
+constexpr int kAheadTeams = 5;
+constexpr int kLargeChip = 16;  // blocks of a cluster, which only chips take that have the kernel's asynchronous copies
 constexpr int kColumnThreads = 256;
 constexpr int kColumnTeam = 8;  // blocks that share the columns of a tile, at most
 constexpr int kStridedThreads = 256;
@@ -271,7 +276,7 @@ constexpr int register_each(Kind kind) {
 }
 // Registers that a thread with its part of a row there takes on sm_90a, in units of eight.
 constexpr int register_words(Kind kind) {
-  return kind == Kind::kFloat32 ? 48 : kind == Kind::kFloat64 ? 56 : 72;
+  return kind == Kind::kFloat32 ? 48 : kind == Kind::kFloat64 ? 56 : 64;
 }
 constexpr int alone_threads(Kind kind) {
   return kind == Kind::kFloat64 ? 1024 : 768;
@@ -329,6 +334,40 @@ inline Plan alone(Layout const& at, Limits const& device, std::int64_t vectors, 
   return plan;
 }
 
+// Bytes where the teams of a launch meet: counters, a line each, and two sets of letters.
+inline std::int64_t meeting_bytes(Layout const& at, std::int64_t teams, std::int64_t team) {
+  std::int64_t const words = at.kind == Kind::kFloat64 ? 2 : 1;
+  return (1 + teams) * kLine + teams * 2 * (team * words + 1) * 8;
+}
+
+// Teams of the whole chip, with an SM to each block, for rows of so many vectors that are begun during the meeting for
+// the one before; none where that is not possible, or not faster.
+inline std::int64_t teams_ahead(Layout const& at, Limits const& device, std::int64_t vectors) {
+  if (memory_of(device) != Memory::kFast || device.cooperative == 0 || device.max_cluster < kLargeChip) return 0;
+  std::int64_t const most = shared_for(device, 1, kTeamStatic) / kVector + kAheadMore * kAheadThreads;
+  std::int64_t team = 1;
+  while (team <= device.sms && slice(vectors, team) > most) ++team;
+  std::int64_t const teams = device.sms / team;
+  bool const faster = teams <= kAheadTeams && at.rows > teams;
+  return faster && at.outer.dims <= 1 && alike(at, kVector) ? teams : 0;
+}
+
+inline Plan ahead(Layout const& at, Limits const& device, std::int64_t vectors, std::int64_t teams) {
+  Plan plan{};
+  plan.regime = Regime::kAhead;
+  plan.threads = kAheadThreads;
+  plan.teams = teams;
+  plan.team = static_cast<int>(device.sms / teams);
+  plan.slice = slice(vectors, plan.team);
+  plan.blocks = plan.teams * plan.team;
+  // The beginning of the next row, and what is beyond that and beyond the registers.
+  plan.held = static_cast<int>(kAheadEach * kAheadThreads +
+                               larger(0, plan.slice - (kAheadEach + kAheadMore) * kAheadThreads));
+  plan.shared = larger(plan.held * kVector, shared_for(device, 2, kTeamStatic) + kLine);  // too much for a second block
+  plan.workspace = meeting_bytes(at, plan.teams, plan.team);
+  return plan;
+}
+
 inline Plan team(Layout const& at, Limits const& device) {
   int const per = kVector / element_bytes(at.kind);
   // A row may begin up to seven vectors into its first line.
@@ -365,6 +404,7 @@ inline Plan team(Layout const& at, Limits const& device) {
   } else {
     // As many rows side by side as the chip holds, three blocks an SM, of different teams: while some meet, others
     // load. A longer row gets the whole chip, and is read twice in part.
+    if (std::int64_t const teams = teams_ahead(at, device, vectors)) return ahead(at, device, vectors, teams);
     std::int64_t const most = capacity(3) + kept(at.kind) * kGridThreads;
     if (device.cooperative == 0 || slice(vectors, slots) > kSweepFrom * most) return sweeps(at, device);
     team = 1;
@@ -384,8 +424,7 @@ inline Plan team(Layout const& at, Limits const& device) {
     plan.held = static_cast<int>(smaller(plan.slice, capacity(3)));
     plan.shared = plan.held * kVector;
     plan.blocks = plan.teams * team;
-    std::int64_t const words = at.kind == Kind::kFloat64 ? 2 : 1;
-    plan.workspace = (1 + plan.teams) * kLine + plan.teams * 2 * (team * words + 1) * 8;
+    plan.workspace = meeting_bytes(at, plan.teams, team);
     return plan;
   }
   plan.team = static_cast<int>(team);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "ahead_rows.cuh"
 #include "columns.cuh"
 #include "grid_rows.cuh"
 #include "group.cuh"
@@ -190,18 +191,27 @@ template <typename T> cudaError_t run_in_registers(Layout const& at, Plan const&
   return launch(team_rows<T, Team::kBlock, Room::kRegisters, kRead>, args, shape, stream);
 }
 
+GridMeeting meeting_in(void* workspace, Plan const& plan, bool turns) {
+  GridMeeting meeting{};
+  meeting.rows = static_cast<unsigned*>(workspace);
+  meeting.arrived = meeting.rows + kCounterStride;
+  meeting.letters = reinterpret_cast<unsigned long long*>(meeting.arrived + plan.teams * kCounterStride);
+  meeting.turns = turns;
+  return meeting;
+}
+
+template <typename T>
+cudaError_t run_ahead(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
+  AheadArgs const args{rows_of<1>(at), plan.team, static_cast<int>(plan.slice),
+                       meeting_in(workspace, plan, false)};
+  L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
+  return launch(ahead_rows<T>, args, {plan.blocks, kAheadThreads, plan.shared, 1, true}, stream);
+}
+
 template <typename T, Keep kRead>
 cudaError_t run_grid(Layout const& at, Plan const& plan, void* workspace, cudaStream_t stream) {
-  GridArgs args{};
-  args.rows = rows_of<kFewOuter>(at);
-  args.team = plan.team;
-  args.slice = static_cast<int>(plan.slice);
-  args.held = plan.held;
-  args.meeting.rows = static_cast<unsigned*>(workspace);
-  args.meeting.arrived = args.meeting.rows + kCounterStride;
-  args.meeting.letters =
-      reinterpret_cast<unsigned long long*>(args.meeting.arrived + plan.teams * kCounterStride);
-  args.meeting.turns = take_turns(plan.teams, at.rows);
+  GridArgs const args{rows_of<kFewOuter>(at), plan.team, static_cast<int>(plan.slice), plan.held,
+                      meeting_in(workspace, plan, take_turns(plan.teams, at.rows))};
   L1NORM_TRY(cudaMemsetAsync(workspace, 0, static_cast<std::size_t>(plan.workspace), stream));
   Shape const shape{plan.blocks, kGridThreads, plan.shared, 1, plan.team > 1};
   bool const rest = plan.slice > plan.held + kKept<T> * kGridThreads;
@@ -276,6 +286,7 @@ cudaError_t run_for(Layout const& at, Plan const& plan, void* workspace, cudaStr
     case Regime::kRegisters:
     case Regime::kAlone: return run_in_registers<T>(at, plan, stream);
     case Regime::kGrid: return run_grid<T, kRead>(at, plan, workspace, stream);
+    case Regime::kAhead: return run_ahead<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T, kRead>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);
     case Regime::kSweeps: return run_sweeps<T, kMemory>(at, plan, workspace, stream);

@@ -26,6 +26,7 @@ SOURCES: Final = Sources(
         "slice.cuh",
         "team_rows.cuh",
         "grid_rows.cuh",
+        "ahead_rows.cuh",
         "group.cuh",
         "tile.cuh",
         "columns.cuh",
@@ -48,6 +49,7 @@ REGIMES: Final = (
     "sweeps",
     "registers",
     "alone",
+    "ahead",
 )
 
 _FIRST_CALL = threading.Lock()

@@ -107,6 +107,11 @@ __device__ inline int found_again(int number) {
   return number;
 }
 
+__device__ inline uint4 found_again(uint4 v) {
+  asm volatile("" : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w));
+  return v;
+}
+
 // How long the L2 cache is to keep what is moved: as always, longer than everything else, or not at all if it needs room.
 enum class Keep { kUsual, kLong, kShort };
 

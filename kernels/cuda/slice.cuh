@@ -62,8 +62,8 @@ template <typename T> __device__ inline int lead_of(RowView<T> const& row) {
 }
 
 // Part number `rank` of row number `row`, in slices of `length` vectors.
-template <typename T>
-__device__ inline Slice<T> slice_of(Rows<kFewOuter> const& rows, std::int64_t row, std::int64_t rank, int length) {
+template <typename T, int kDims>
+__device__ inline Slice<T> slice_of(Rows<kDims> const& rows, std::int64_t row, std::int64_t rank, int length) {
   Slice<T> to;
   to.row = view<T>(rows, row);
   std::int64_t const origin = rank * length - lead_of(to.row);  // the row's vector number at place 0
@@ -122,7 +122,7 @@ template <typename T, int kCount, int kThreads> struct Kept {
       int const at = place(k, held);
       if (!has(slice, at)) continue;
       if constexpr (kSamePhase) {
-        store16(slice.out + at * kPerVector<T>, quotient16<T>(vector[k], scale));
+        store16(slice.out + at * kPerVector<T>, quotient16<T>(found_again(vector[k]), scale));
       } else {
         store_vector<T>(slice, at, vector[k], scale);
       }

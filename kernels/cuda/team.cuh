@@ -80,6 +80,37 @@ __device__ inline void expect_mail(std::uint64_t* barrier, int bytes) {
 #endif
 }
 
+// By one thread, before the block's first barrier: a barrier for what `copy_bulk_async` brings, at which one copy at a
+// time is awaited.
+__device__ inline void expect_nothing(std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#else
+  (void)barrier;
+#endif
+}
+
+// By one thread: start copying `bytes`, a multiple of 16 or none, from global to shared memory, both at multiples of 16.
+// They have arrived, for the whole block, behind `await`.
+template <Keep kKeep>
+__device__ inline void copy_bulk_async(void* to_shared, void const* from_global, int bytes, std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  unsigned const to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  if (bytes == 0) return;
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
+          to),
+      "l"(from_global), "r"(bytes), "r"(at), "l"(cache_policy<kKeep>())
+      : "memory");
+#else
+  (void)to_shared, (void)from_global, (void)bytes, (void)barrier;
+#endif
+}
+
 // Send `value` to where `slot` lies in block `rank`, which expects it at `barrier`.
 template <typename Sum> __device__ inline void send(Sum* slot, std::uint64_t* barrier, int rank, Sum value) {
 #if __CUDA_ARCH__ >= 900
@@ -122,22 +153,23 @@ __device__ inline void send_many(void* slot, int bytes, std::uint64_t* barrier, 
 #endif
 }
 
-// Wait until everything expected has arrived at this block's `barrier`.
-__device__ inline void await(std::uint64_t* barrier) {
+// Wait until everything expected has arrived at this block's `barrier`; where that happens again and again, until it has
+// for the time of this parity: 0 for the first.
+__device__ inline void await(std::uint64_t* barrier, unsigned parity = 0) {
 #if __CUDA_ARCH__ >= 900
   unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
   unsigned arrived = 0;
   while (arrived == 0) {
     asm volatile(
         "{\n\t.reg .pred p;\n\t"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n\t"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
         "selp.u32 %0, 1, 0, p;\n\t}"
         : "=r"(arrived)
-        : "r"(at)
+        : "r"(at), "r"(parity)
         : "memory");
   }
 #else
-  (void)barrier;
+  (void)barrier, (void)parity;
 #endif
 }
 
@@ -183,6 +215,7 @@ template <typename Sum> struct alignas(kLineBytes) GridSlots {
   Sum warps[2][kWarp];
   Sum members[2][kWarp];
   unsigned row[2];
+  std::uint64_t barrier;  // for what else is awaited beside a meeting
 };
 
 template <typename Sum> constexpr int kWordsOf = static_cast<int>(sizeof(Sum) / sizeof(unsigned));

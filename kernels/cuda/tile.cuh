@@ -22,7 +22,7 @@ template <Tiled kRows, Memory kMemory> constexpr TileShape kTileShape = tile_sha
 template <typename T, Tiled kRows, Memory kMemory>
 constexpr int kTileRoom = sizeof(T) < 8 ? (kMemory == Memory::kFast ? 1536 : 0)
                           : kRows == Tiled::kTiny ? 1280
-                          : kRows == Tiled::kLong && kMemory == Memory::kFast ? 768
+                          : kRows == Tiled::kLong && kMemory == Memory::kFast ? 1152
                                                                               : 1536;
 
 struct TileArgs {
@@ -137,9 +137,11 @@ __global__ void __launch_bounds__((kTileShape<kRows, kMemory>.threads),
         if (lane == 0) {
           if (after % kPer != kPer - 1 && from > 0) sum += far[row];
           if (row == 0) {
+#pragma unroll 1
             for (int i = 0; i < part.head; ++i) add(i);
           }
           if (row == rows - 1) {
+#pragma unroll 1
             for (int i = count - part.tail; i < count; ++i) add(i);
           }
         }

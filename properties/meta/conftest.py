@@ -1,7 +1,9 @@
-"""What the tests of the steps share: a nursery, candidates that are written for one test, and gates of such."""
+"""What the tests of the steps share: a nursery, candidates that are written for one test, gates of such, and a card."""
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +29,27 @@ MakeRunner = Callable[..., Runner]
 MakeSubject = Callable[..., Subject]
 #: The body of a right candidate's ``forward(self, x)``.
 RIGHT = gates.RIGHT
+
+
+@pytest.fixture
+def alone_on_the_card() -> None:
+    """Asked for by tests that take times: no other process runs a test on the card meanwhile."""
+
+
+@pytest.fixture(autouse=True)
+def _on_the_card(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Processes of one run share the card, except while one of them takes times."""
+    if request.node.get_closest_marker("gpu") is None:
+        yield
+        return
+    wanted = fcntl.LOCK_EX if "alone_on_the_card" in request.fixturenames else fcntl.LOCK_SH
+    folder = Path(tempfile.gettempdir())
+    with (folder / "kernelproof-turn.lock").open("w") as turn, (folder / "kernelproof-card.lock").open("w") as card:
+        # Whoever waits to be alone keeps the others from coming after.
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(card, wanted)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -154,6 +154,7 @@ def test_fresh_memory_is_not_filled_where_times_are_taken(nursery: Nursery, tmp_
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+@pytest.mark.usefixtures("alone_on_the_card")
 def test_device_times_scale_with_the_bytes(nursery: Nursery, tmp_path: Path) -> None:
     # 4 MiB and 1 GiB: an asynchronous launch timed as nothing, or its cost timed as the kernel, would not give 256.
     found = []
@@ -169,6 +170,7 @@ def test_device_times_scale_with_the_bytes(nursery: Nursery, tmp_path: Path) -> 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+@pytest.mark.usefixtures("alone_on_the_card")
 def test_a_candidate_that_waits_for_its_own_kernels_is_launched_instead_of_captured(
     nursery: Nursery, tmp_path: Path
 ) -> None:

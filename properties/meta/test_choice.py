@@ -52,9 +52,9 @@ extern "C" void choose(int kind, int dims, long long const* sizes, long long con
                           reinterpret_cast<void*>(out)};
   l1norm::Layout const at = l1norm::lay_out(call);
   l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]});
-  long long const numbers[] = {static_cast<int>(p.regime), static_cast<int>(p.memory), p.threads, p.team, p.lanes, p.each, p.rows_each, p.unit,
-                               p.unit_bytes, p.shifted, p.across, p.width, p.held, p.slice, p.teams, p.blocks,
-                               p.shared, p.workspace, at.rows, at.outer.dims};
+  long long const numbers[] = {static_cast<int>(p.regime), static_cast<int>(p.memory), p.threads, p.team, p.lanes,
+                               p.each, p.rows_each, p.unit, p.unit_bytes, p.shifted, p.across, p.width, p.held,
+                               p.slice, p.teams, p.blocks, p.shared, p.workspace, at.rows, at.outer.dims};
   for (int i = 0; i < 20; ++i) plan[i] = numbers[i];
 }
 """
@@ -223,8 +223,8 @@ def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> N
         (76232, "fp32", "grid", 0),
         (6143, "bf16", "block", 16),
         (6144, "bf16", "registers", 0),
-        (11471, "bf16", "registers", 0),
-        (11472, "bf16", "block", 9),
+        (12751, "bf16", "registers", 0),
+        (12752, "bf16", "block", 8),
         (14847, "bf16", "block", 7),
         (17871, "bf16", "registers", 0),
         (17872, "bf16", "block", 6),
@@ -296,6 +296,38 @@ def test_rows_of_half_the_chip_and_more_have_two_teams(choose: Choose, columns: 
 
 
 @pytest.mark.parametrize(
+    ("columns", "kind", "regime", "teams"),
+    [
+        (1386001, "fp32", "grid", 6),
+        (1461001, "fp32", "ahead", 5),
+        (1700001, "fp32", "ahead", 5),
+        (2097153, "fp32", "ahead", 4),
+        (4194305, "fp32", "ahead", 2),
+        (4400001, "fp32", "ahead", 1),
+        (8388608, "fp32", "ahead", 1),
+        (8713000, "fp32", "ahead", 1),
+        (8715000, "fp32", "grid", 1),
+        (8388609, "bf16", "ahead", 2),
+        (2097152, "fp64", "ahead", 2),
+        (4194305, "fp64", "ahead", 1),
+    ],
+)
+def test_fast_memory_begins_the_next_row_of_a_fifth_of_the_chip_and_more(
+    choose: Choose, columns: int, kind: str, regime: str, teams: int
+) -> None:
+    plan = choose((64, columns), kind, H200)
+    assert (plan.regime, plan.teams) == (regime, teams)
+    assert choose((64, columns), kind, H100).regime == "grid"
+    if regime == "ahead":
+        assert choose((teams + 1, columns), kind, H200).regime == "ahead"
+        assert choose((teams, columns), kind, H200).regime == "grid"
+        assert choose((64, columns), kind, H200, strides=(columns + 1, 1), out=(columns, 1)).regime == "grid"
+        assert choose((64, columns), kind, replace(H200, cooperative=False)).regime == "sweeps"
+        assert choose((64, columns), kind, replace(H200, max_cluster=8)).regime == "grid"
+        assert choose((2, columns, 32), kind, H200, strides=(40 * columns, 1, columns)).regime != "ahead"
+
+
+@pytest.mark.parametrize(
     ("columns", "kind", "slow", "fast"),
     [
         (4095, "bf16", 128, 64),
@@ -335,7 +367,7 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
         plan = choose((rows, columns), kind, device, offset=offset)
         label = f"{rows} x {columns} {kind}: {plan}"
         assert 0 < plan.blocks < 2**31, label
-        assert plan.team <= device.max_cluster or plan.regime == "grid", label
+        assert plan.team <= device.max_cluster or plan.regime in ("grid", "ahead"), label
         vectors = columns // per + 7 * (offset > 0)
         match plan.regime:
             case "group":
@@ -374,6 +406,16 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
                 assert plan.blocks <= 3 * device.sms, label
                 assert 3 * (plan.shared + 1152 + 1024) <= device.shared_per_sm, label
                 assert plan.team == 1 or plan.slice * (plan.team - 1) < vectors + 8 * plan.team, label
+            case "ahead":
+                assert device.cooperative, label
+                assert plan.slice * plan.team >= vectors, label
+                # In registers 14 and 4 vectors of each thread; in shared memory as many as the 14, and the rest.
+                assert plan.held >= 14 * plan.threads + max(0, plan.slice - 18 * plan.threads), label
+                assert plan.held * 16 <= plan.shared, label
+                assert plan.shared + 1152 <= device.shared_per_block, label
+                assert 2 * (plan.shared + 1152 + 1024) > device.shared_per_sm, label
+                assert plan.blocks == plan.team * plan.teams <= device.sms, label
+                assert plan.teams < rows, label
             case "sweeps":
                 assert plan.slice * plan.held >= vectors, label
                 assert plan.blocks == plan.slice * plan.teams, label

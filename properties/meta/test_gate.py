@@ -92,6 +92,7 @@ def test_pytest_fails_for_a_slower_case_says_so_to_junit_and_accounts_for_what_w
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(machine().no_gpu), reason=machine().no_gpu)
+@pytest.mark.usefixtures("alone_on_the_card")
 def test_on_a_card_the_shipped_kernel_is_the_same_as_itself_and_five_percent_more_is_slower(
     make_gate: MakeGate,
 ) -> None:
@@ -104,7 +105,7 @@ def test_on_a_card_the_shipped_kernel_is_the_same_as_itself_and_five_percent_mor
     alike = measured(make_gate(shipped.format(""), shipped.format(""), **settings))
     assert (alike.verdict, alike.exit_code, alike.same_code) == ("same", 0, True)
     slower = measured(make_gate(planted, shipped.format(""), **settings))
-    assert [case.verdict for case in slower.cases] == ["slower", "slower"]
+    assert [case.verdict for case in slower.cases] == ["slower", "slower"], [case.text for case in slower.cases]
 
 
 # --- what really runs -------------------------------------------------------------------------------------------------

@@ -36,11 +36,11 @@ CARDS = {
 }
 #: Kernels that a card has no use for, at least in these shapes.
 UNUSED: dict[str, set[str]] = {
-    "no clusters": {"cluster", "sweeps", "registers", "alone"},
-    "no cooperative launch": {"cluster", "grid", "registers", "alone"},
-    "little shared memory": {"cluster", "registers", "alone"},
-    "small clusters": {"sweeps", "registers", "alone"},
-    "this one": {"sweeps", "registers", "alone"},
+    "no clusters": {"cluster", "sweeps", "registers", "alone", "ahead"},
+    "no cooperative launch": {"cluster", "grid", "registers", "alone", "ahead"},
+    "little shared memory": {"cluster", "registers", "alone", "ahead"},
+    "small clusters": {"sweeps", "registers", "alone", "ahead"},
+    "this one": {"sweeps", "registers", "alone", "ahead"},
     "fast memory": {"sweeps", "alone"},
     "fast memory, few multiprocessors": set(),
 }
@@ -59,6 +59,7 @@ SHAPES = (
     ),
     *((3, 65535), (2, 262147), (3, 849999)),
     *((60, 131073), (150, 65535), (130, 20001)),  # many long rows, for blocks that stay and blocks that have an SM
+    *((23, 400001), (7, 1700001)),  # and rows of a part of the chip
     *((1, 1048577), (1, 9000001), (3, 33, 35), (2, 1000, 33), (4, 5, 8, 9)),
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
@@ -97,7 +98,7 @@ def test_a_launch_that_fails_is_an_error_in_words_and_the_next_call_is_right() -
     assert right(x, out)
 
 
-SHARED_ROWS = ((64, 1023), (6, 65535), (3, 1048577), (1, 9000001))
+SHARED_ROWS = ((64, 1023), (6, 65535), (3, 1048577), (7, 4194305), (1, 9000001))
 
 
 def test_two_streams_and_two_threads_at_once_give_what_they_give_alone() -> None:

@@ -166,4 +166,5 @@ def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> Non
         "strided",
         "registers",
         "alone",
+        "ahead",
     }

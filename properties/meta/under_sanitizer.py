@@ -27,6 +27,8 @@ SMALL = Limits(sms=4, shared_per_sm=102400, shared_per_block=101376, max_cluster
 WIDER, ALONE = replace(SMALL, sms=32), replace(SMALL, max_cluster=1)
 #: With the shared memory of a large chip, and so fast a memory that other numbers of threads are chosen.
 FAST = replace(SMALL, shared_per_sm=233472, shared_per_block=232448, memory=4000)
+#: That takes clusters as large as a large chip does.
+LARGE = replace(FAST, max_cluster=16)
 #: With a single multiprocessor, so that a few long rows are many for it.
 ONE = replace(FAST, sms=1, memory=1000)
 #: The kernel, the limits that choose it, and a case: odd lengths, so that edges are there.
@@ -50,7 +52,11 @@ CASES = (
     ("cluster", WIDER, Case((8, 60001))),
     ("grid", ALONE, Case((1, 150001))),
     ("grid", SMALL, Case((1, 300001))),
+    ("ahead", LARGE, Case((5, 150001))),  # a team
+    ("ahead", LARGE, Case((5, 200001), "bfloat16")),  # two
+    ("ahead", LARGE, Case((5, 100001), "float64")),
     ("sweeps", SMALL, Case((1, 1000001))),
+    ("sweeps", replace(FAST, max_cluster=1, cooperative=False), Case((1, 1000001))),
     ("columns", SMALL, Case((40, 65), layout=Layout(order=(1, 0)))),
     ("columns", SMALL, Case((3, 33, 35))),
     ("strided", SMALL, Case((6, 100, 2))),
