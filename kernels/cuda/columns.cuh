@@ -78,7 +78,7 @@ template <typename Sum> struct TileSums {
 
   // Before the cluster's first barrier.
   __device__ void expect(int team) const {
-    if (threadIdx.x == 0) expect_mail(barrier, (team - 1) * stride * static_cast<int>(sizeof(Sum)));
+    expect_mail(barrier, (team - 1) * stride * static_cast<int>(sizeof(Sum)));
   }
 
   // Behind a barrier after all sums are written; in a cluster every member expects the others' sums. Row by row, in the

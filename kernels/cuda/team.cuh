@@ -68,20 +68,7 @@ template <typename Sum> struct alignas(kLineBytes) Mailbox {
   std::uint64_t barrier;
 };
 
-// By one thread, before the cluster's first barrier: expect so many bytes, once.
-__device__ inline void expect_mail(std::uint64_t* barrier, int bytes) {
-#if __CUDA_ARCH__ >= 900
-  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
-#else
-  (void)barrier, (void)bytes;
-#endif
-}
-
-// By one thread, before the block's first barrier: a barrier for what `copy_bulk_async` brings, at which one copy at a
-// time is awaited.
+// By one thread, before the block's, or the cluster's, first barrier: nothing is expected at this one yet.
 __device__ inline void expect_nothing(std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
   unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
@@ -92,6 +79,23 @@ __device__ inline void expect_nothing(std::uint64_t* barrier) {
 #endif
 }
 
+// By one thread, once for each time that is awaited: expect so many bytes. They may have arrived before.
+__device__ inline void expect(std::uint64_t* barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+#else
+  (void)barrier, (void)bytes;
+#endif
+}
+
+// By all threads, before the cluster's first barrier: expect so many bytes of mail, once.
+__device__ inline void expect_mail(std::uint64_t* barrier, int bytes) {
+  if (threadIdx.x == 0) expect_nothing(barrier);
+  __syncwarp();
+  if (threadIdx.x == 0) expect(barrier, bytes);
+}
+
 // By one thread: start copying `bytes`, a multiple of 16 or none, from global to shared memory, both at multiples of 16.
 // They have arrived, for the whole block, behind `await`.
 template <Keep kKeep>
@@ -99,7 +103,7 @@ __device__ inline void copy_bulk_async(void* to_shared, void const* from_global,
 #if __CUDA_ARCH__ >= 900
   unsigned const at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
   unsigned const to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  expect(barrier, bytes);
   if (bytes == 0) return;
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(

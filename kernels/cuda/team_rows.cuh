@@ -58,7 +58,7 @@ __global__ void __launch_bounds__((RoomFor<T, kRoom>::kThreads), (RoomFor<T, kRo
   int const size = 1 << team_log2;
   int const rank = static_cast<int>(blockIdx.x) & (size - 1);
   if constexpr (kTeam == Team::kCluster) {
-    if (thread == 0) expect_mail(&mail.barrier, size * threads / kWarp * static_cast<int>(sizeof(Sum)));
+    expect_mail(&mail.barrier, size * threads / kWarp * static_cast<int>(sizeof(Sum)));
     cluster_arrive();
   }
   Slice<T> const slice = slice_of<T>(args.rows, blockIdx.x >> team_log2, rank, args.slice);

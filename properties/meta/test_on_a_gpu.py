@@ -126,12 +126,12 @@ ON_THE_USUAL_STREAM = "s = torch.cuda.default_stream()\n"
     ids=["usual", "waits for all", "joined", "default stream", "hidden", "not before", "not after"],
 )
 def test_a_stream_that_is_not_joined_is_found(body: str, late: str, stream: str, make_subject: MakeSubject) -> None:
-    seen = examined(execution.LATE, make_subject, body)
-    assert seen.outcome == late, seen.findings
-    assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
-    seen = examined(execution.STREAM, make_subject, body)
-    assert seen.outcome == stream, seen.findings
-    assert {finding.kind for finding in seen.findings} <= {Kind.WRONG_STREAM}
+    # On a busy card a stream that is not joined may be late behind an input that lies ready, too.
+    said = {Kind.WRONG_STREAM, Kind.WRONG_VALUE} if late == "failed" else {Kind.WRONG_STREAM}
+    for prop, outcome in ((execution.LATE, late), (execution.STREAM, stream)):
+        seen = examined(prop, make_subject, body)
+        assert seen.outcome == outcome, seen.findings
+        assert {finding.kind for finding in seen.findings} <= said
 
 
 def test_a_graph_of_a_right_program_is_replayed_rightly(make_subject: MakeSubject) -> None:
