@@ -96,8 +96,8 @@ constexpr std::int64_t two_from(Kind kind) {
 constexpr std::int64_t registers_from(Kind kind) {
   return (element_bytes(kind) == 2 ? 12 : 16) << 10;  // bytes: shorter rows gain nothing
 }
-// Teams that have the beginning of their next row, at most: rows of 33 MB by one team are at 0.88 of a copy, by the grid at
-// 0.77, rows of 17 MB by two at 0.93, not 0.82, rows of 8 MB by four at 0.94, not 0.92. With more the grid is as fast.
+// Teams that have the beginning of their next row, at most: rows of 33 MB by one team are at 0.88 of a copy, by the grid
+// at 0.77, rows of 17 MB by two at 0.93, not 0.82, rows of 8 MB by four at 0.94, not 0.92. With more the grid is as fast.
 constexpr int kAheadTeams = 5;
 constexpr int kLargeChip = 16;  // blocks of a cluster, which only chips take that have the kernel's asynchronous copies
 constexpr int kColumnThreads = 256;

@@ -178,7 +178,8 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   sums.sets = groups > 2 ? groups / 2 : groups;
   sums.stride = (args.width * static_cast<int>(sizeof(Sum)) + kVectorBytes - 1) / kVectorBytes * kVectorBytes /
                 static_cast<int>(sizeof(Sum));
-  sums.barrier = reinterpret_cast<std::uint64_t*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
+  sums.barrier =
+      reinterpret_cast<std::uint64_t*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
   sums.members = reinterpret_cast<Sum*>(reinterpret_cast<char*>(sums.barrier) + kVectorBytes);
   sums.sums = sums.members + team * sums.stride;
   if (team > 1) {

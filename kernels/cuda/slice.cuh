@@ -33,7 +33,8 @@ template <typename T> __device__ inline Places held_places(Slice<T> const& slice
 }
 
 // Start copying these places into shared memory, each thread its own.
-template <Keep kRead, typename T> __device__ inline void fetch(Slice<T> const& slice, Places const& places, uint4* held) {
+template <Keep kRead, typename T>
+__device__ inline void fetch(Slice<T> const& slice, Places const& places, uint4* held) {
   for (int i = static_cast<int>(threadIdx.x); i < places.end; i += static_cast<int>(blockDim.x)) {
     if (places.has(i)) copy16_async<kRead>(&held[i], slice.in + i * kPerVector<T>);
   }

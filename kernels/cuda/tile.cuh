@@ -97,7 +97,8 @@ __global__ void __launch_bounds__((kTileShape<kRows, kMemory>.threads),
   uint4 held[kEach];
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
-    if (thread + k * kThreads < vectors) held[k] = load16<kKeepRead<kMemory>>(in + part.head + (thread + k * kThreads) * kPer);
+    int const v = thread + k * kThreads;
+    if (v < vectors) held[k] = load16<kKeepRead<kMemory>>(in + part.head + v * kPer);
   }
   if (has_edge) elements[edge] = in[edge];
 #pragma unroll
