@@ -59,6 +59,11 @@ _TOLD = {
 }
 
 
+def _plain(trial: Trial, case: Case) -> None:
+    """One call, whatever the property is."""
+    trial.check(trial.build(case))
+
+
 class RefutedError(Exception):
     """A case failed; subclasses by kind let Hypothesis keep different faults apart while it shrinks."""
 
@@ -123,7 +128,8 @@ class Search:
         # What comes and goes is told by what it is when it comes.
         shown = findings if self._repeats else self._failed[chosen]
         if promised not in self.subject.required and all(finding.kind in told for finding in shown):
-            result.outcome = "reported"
+            plain = self._plainly_wrong(chosen)
+            result.findings, result.outcome = (plain, "failed") if plain else (findings, "reported")
         if any(finding.kind is Kind.TIMEOUT for finding in findings):
             self.subject.hung.append(result.property.name)
         if self._deaths:
@@ -139,6 +145,14 @@ class Search:
                 case, findings = self._in_telling_words(case, findings)
                 return case, lateness.told(self.subject, case, findings)
         return chosen, self._unrepeated(chosen)
+
+    def _plainly_wrong(self, case: Case) -> tuple[Finding, ...]:
+        """What is wrong in one call on this input, with nothing around it: that breaks no promise, it is wrong."""
+        if self.subject.runner.gone:
+            return ()
+        self.subject.renew()
+        plain = replace(case, layout=replace(case.layout, negated=False))
+        return tuple(run_case(self.subject, replace(self.result.property, check=_plain), plain).findings)
 
     @property
     def small_enough(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from .. import catalogue, contract, engine, inputs, interface, invariances, judge
+from .. import catalogue, concurrency, contract, engine, frameworks, inputs, interface, invariances, judge
 from ..cases import Case, parse
 from ..examination import Examination, Property
 from ..findings import Finding, Kind
@@ -127,6 +127,16 @@ def test_what_is_only_promised_is_reported_unless_required(make_subject: MakeSub
     assert examined(contract.NEGATED, make_subject, body).outcome == "reported"
     required = frozenset({"fp32", "negated"})
     assert examined(contract.NEGATED, make_subject, body, required=required).outcome == "failed"
+
+
+def test_what_is_wrong_without_the_promise_is_not_only_told(make_subject: MakeSubject) -> None:
+    body = "y = x / x.abs().mean(1, keepdim=True)\nreturn y * 1.01 if 1000 < x.shape[1] < 1100 else y"
+    for prop in (concurrency.THREADS, frameworks.AUTOCAST):
+        prop = replace(prop, pinned=(parse("shape=9x1024,values=signed,seed=1"),))
+        seen = examined(prop, make_subject, body)
+        assert (seen.outcome, seen.findings[0].kind) == ("failed", Kind.WRONG_VALUE), seen.findings
+    fixed = replace(contract.NEGATED, pinned=(parse("shape=9x1024,layout=negated,seed=8"),))
+    assert examined(fixed, make_subject, body).outcome == "failed"
 
 
 def test_what_is_only_promised_is_reported_even_where_it_comes_and_goes(make_subject: MakeSubject) -> None:
