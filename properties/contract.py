@@ -6,6 +6,8 @@ everything around it, exactly a fresh ``torch.Tensor`` of the right shape, dtype
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import strategies as st
 
 from . import strategies
@@ -31,6 +33,20 @@ def _many_rows(draw: st.DrawFn, domain: Domain) -> Case:
     recipe = draw(st.sampled_from(("integers", "signed", "row-scales", "zero-rows")))
     dtype = draw(st.sampled_from(domain.dtypes))
     return Case((rows, min(length, max(1, (1 << 18) // rows))), dtype, values=recipe, seed=draw(strategies.seeds()))
+
+
+def _one_of_each_width() -> Iterator[str]:
+    """One of every 64 numbers of columns up to 4096, and of every 128 up to 8192, with up to 300 rows.
+
+    A band of wrong widths between those that are drawn most, such as 3001 to 3099, has a case in it.
+    """
+    start = 0
+    for index in range(96):
+        width = 64 if index < 64 else 128
+        columns = start + 1 + index * 37 % width
+        rows = 1 + index * 53 % max(1, min(300, (1 << 16) // columns))
+        yield f"shape={rows}x{columns},seed=5"
+        start += width
 
 
 SHAPES = Property(
@@ -64,6 +80,7 @@ SHAPES = Property(
             "shape=4x65535,dtype=float16,values=ones",
             "shape=4x65535,dtype=bfloat16,values=ones",
             "shape=4x4095,dtype=float16,values=huge",
+            *_one_of_each_width(),
         )
     ),
 )

@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -87,9 +88,17 @@ _REPLACED: set[str] = getattr(torch.library, "_impls", set())
 _in_autocast = torch.is_autocast_enabled
 #: How float32 is multiplied, by backend; None in a torch that has no such settings.
 _precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_precision_getter", None)
-#: Hooks that every module in the process runs, in front of its forward and behind.
-_HOOKS = (all_modules._global_forward_hooks, all_modules._global_forward_pre_hooks)
-_LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_STACK")
+#: Hooks that every module in the process runs, around its forward and its backward, and as it gets its parts.
+_HOOKS = [hooks for name, hooks in vars(all_modules).items() if name.startswith("_global_") and isinstance(hooks, dict)]
+_LIMITS = [name for name in vars(resource) if name.startswith("RLIMIT_")]
+#: What is done with every tensor that is kept for a gradient, if anything; None in a torch that does not tell.
+_packed: Callable[[bool], object] | None = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+
+
+def _of_all(entry: tuple[object, ...]) -> bool:
+    """Whether an entry of Python's list of filters is for every warning."""
+    _, message, category, module, line = entry
+    return message is None and module is None and category is Warning and not line
 
 
 def _umask() -> str:
@@ -150,7 +159,10 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether oneDNN is used": torch._C._get_mkldnn_enabled,
     "whether cuDNN is used": torch._C._get_cudnn_enabled,
     "whether cuDNN looks for the fastest way": torch._C._get_cudnn_benchmark,
-    "hooks on all modules": lambda: len(_HOOKS[0]) + len(_HOOKS[1]),
+    "hooks on all modules": lambda: sum(map(len, _HOOKS)),
+    "hooks on what is kept for gradients": lambda: _packed is not None and _packed(False) is not None,
+    "functions that are told of garbage": lambda: len(gc.callbacks),
+    "warnings that are treated alike, whoever warns of what": lambda: sum(map(_of_all, warnings.filters)),
     **{words: getattr(torch._C, name) for words, name in _SWITCHES.items() if hasattr(torch._C, name)},
     "whether garbage is collected": gc.isenabled,
     "how often garbage is collected": gc.get_threshold,
@@ -201,20 +213,33 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.cuda": torch.cuda,
     "torch.cuda.Event": torch.cuda.Event,
     "torch.cuda.Stream": torch.cuda.Stream,
+    "torch.nn.init": torch.nn.init,
+    "torch.autograd": torch.autograd,
+    "torch.optim.Optimizer": torch.optim.Optimizer,
     "torch.testing": torch.testing,
     "numpy": np,
     "numpy.linalg": np.linalg,
     "builtins": builtins,
     "math": math,
+    "random": random,
+    "os": os,
+    "os.path": os.path,
     "time": time,
 }
-#: The layers of a network that have something of their own to compute, and how that is looked up.
+#: The layers of a network that have something of their own to compute, and the optimisers, by what they do that with.
 _LAYERS = [
-    each
-    for each in vars(torch.nn).values()
-    if isinstance(each, type) and issubclass(each, torch.nn.Module) and "forward" in vars(each)
+    (each, method)
+    for space, base, method in ((torch.nn, torch.nn.Module, "forward"), (torch.optim, torch.optim.Optimizer, "step"))
+    for each in vars(space).values()
+    if isinstance(each, type) and issubclass(each, base) and method in vars(each)
 ]
-_forward = operator.attrgetter("forward")
+
+
+def _forward(layer: tuple[type, str]) -> object:
+    """What the layer or the optimiser works with, as it is looked up."""
+    return getattr(*layer)
+
+
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: How the processor does arithmetic, by the words of a report.
 _ARITHMETIC = ("rounding", "subnormal numbers")
@@ -334,12 +359,13 @@ class ProcessWatch:
         return (*found, *self._of_layers(), *self._at_signals())
 
     def _of_layers(self) -> Iterator[str]:
-        """The layers of torch that compute otherwise now."""
+        """The layers and optimisers of torch that work otherwise now."""
         present = list(map(_forward, _LAYERS))
         if not all(map(operator.is_, self._layers, present)):
-            for layer, then, now in zip(_LAYERS, self._layers, present, strict=True):
+            for (layer, method), then, now in zip(_LAYERS, self._layers, present, strict=True):
                 if now is not then and not _from_torch(now):
-                    yield f"torch.nn.{layer.__name__}.forward"
+                    space = "torch.nn" if method == "forward" else "torch.optim"
+                    yield f"{space}.{layer.__name__}.{method}"
 
     def _at_signals(self) -> Iterator[str]:
         """The signals at which something else is done now."""

@@ -5,6 +5,7 @@ A strategy that never draws something, or inputs on which a lazy program is righ
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 
@@ -188,3 +189,10 @@ def test_lazy_programs_are_wrong_on_what_is_drawn(prop: Property) -> None:
         assert wrong >= len(made) / 10, f"{name} is right on {len(made) - wrong} of {len(made)} cases"
     right = [L1_NORM.assess(x, (x.double() / x.double().abs().mean(1, keepdim=True)).to(x.dtype)).fault for x in made]
     assert not any(right), "and an honest program is right on all of them"
+
+
+def test_no_band_of_widths_is_left_out() -> None:
+    columns = sorted(case.columns for case in contract.SHAPES.pinned if case.columns <= 8192)
+    assert max(after - before for before, after in itertools.pairwise([0, *columns])) <= 256
+    assert max(after - before for before, after in itertools.pairwise([0, *(c for c in columns if c <= 4096)])) <= 128
+    assert any(3000 < each < 3100 for each in columns)
