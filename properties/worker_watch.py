@@ -161,7 +161,6 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether cuDNN looks for the fastest way": torch._C._get_cudnn_benchmark,
     "hooks on all modules": lambda: sum(map(len, _HOOKS)),
     "hooks on what is kept for gradients": lambda: _packed is not None and _packed(False) is not None,
-    "functions that are told of garbage": lambda: len(gc.callbacks),
     "warnings that are treated alike, whoever warns of what": lambda: sum(map(_of_all, warnings.filters)),
     **{words: getattr(torch._C, name) for words, name in _SWITCHES.items() if hasattr(torch._C, name)},
     "whether garbage is collected": gc.isenabled,
