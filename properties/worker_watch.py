@@ -90,7 +90,8 @@ _in_autocast = torch.is_autocast_enabled
 _precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_precision_getter", None)
 #: Hooks that every module in the process runs, around its forward and its backward, and as it gets its parts.
 _HOOKS = [hooks for name, hooks in vars(all_modules).items() if name.startswith("_global_") and isinstance(hooks, dict)]
-_LIMITS = [name for name in vars(resource) if name.startswith("RLIMIT_")]
+#: By number, for some have two names.
+_LIMITS = {number: name for name, number in sorted(vars(resource).items(), reverse=True) if name.startswith("RLIMIT_")}
 #: What is done with every tensor that is kept for a gradient, if anything; None in a torch that does not tell.
 _packed: Callable[[bool], object] | None = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
@@ -174,7 +175,7 @@ _MODES: dict[str, Callable[[], object]] = {
     "a pending alarm of all its processor time": lambda: _timer(signal.ITIMER_PROF)[0] > 0,
     "which signals are blocked": _blocked,
     "the priority of its process": lambda: _priority(os.PRIO_PROCESS, 0),
-    **{f"its limit {each}": functools.partial(_limit, getattr(resource, each)) for each in _LIMITS},
+    **{f"its limit {name}": functools.partial(_limit, number) for number, name in _LIMITS.items()},
     "who may read the files that it makes (umask)": _umask,
     # Torch's compiler raises it to 2000, which harms nobody.
     "how deeply functions may call each other": lambda: min(_depth(), _USUAL_DEPTH),

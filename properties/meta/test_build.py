@@ -224,10 +224,16 @@ def test_the_key_follows_everything_that_shapes_the_library(tmp_path: Path, monk
     assert build._plan(sources).key == keys[-1]
 
 
-def test_ninja_is_found_in_an_environment_that_is_not_activated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ninja_is_found_in_an_environment_that_is_not_activated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # An environment of its own: the one at hand has none where ninja was on PATH when it was made.
+    ninja = tmp_path / "ninja"
+    ninja.touch(mode=0o755)
     monkeypatch.setenv("PATH", "/nowhere")
-    folders = toolchain.find_ninja()
-    assert shutil.which("ninja", path=os.pathsep.join(folders))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert str(tmp_path) in toolchain.find_ninja()
+    assert shutil.which("ninja", path=os.pathsep.join(toolchain.find_ninja()))
 
 
 # ---- Failing -------------------------------------------------------------------------------------------------------
