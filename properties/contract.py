@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from . import strategies
 from .cases import DTYPES, Case, parse
-from .examination import Property
+from .examination import Property, one_call
 from .strategies import Domain
-from .trial import Trial
-
-
-def _plain(trial: Trial, case: Case) -> None:
-    """One call."""
-    trial.check(trial.build(case))
-
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
@@ -40,20 +33,17 @@ def _one_of_each_width() -> Iterator[str]:
 
     A band of wrong widths between those that are drawn most, such as 3001 to 3099, has a case in it.
     """
-    start = 0
-    for index in range(96):
-        width = 64 if index < 64 else 128
-        columns = start + 1 + index * 37 % width
-        rows = 1 + index * 53 % max(1, min(300, (1 << 16) // columns))
+    for index, start in enumerate((*range(0, 4096, 64), *range(4096, 8192, 128))):
+        columns = start + 1 + index * 37 % (64 if start < 4096 else 128)
+        rows = 1 + index * 53 % min(300, (1 << 16) // columns)
         yield f"shape={rows}x{columns},seed=5"
-        start += width
 
 
 SHAPES = Property(
     "shapes",
     "On a contiguous input of any shape the result is the reference's.",
     lambda domain, _: strategies.cases(domain),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(line)
         for line in (
@@ -89,7 +79,7 @@ MANY_ROWS = Property(
     "many-rows",
     "However many rows there are, every one of them is right, the last included.",
     lambda domain, _: _many_rows(domain),
-    _plain,
+    one_call,
     # A million rows are under `huge`: on a CPU an honest loop over rows takes half a minute for them.
     pinned=tuple(parse(f"shape={shape},seed=4") for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1")),
 )
@@ -98,7 +88,7 @@ LONG_ROWS = Property(
     "long-rows",
     "Rows of a million columns and more are right, and so are a million elements in any other shape.",
     lambda domain, profile: strategies.long_rows(domain, profile.longest) | strategies.large(domain),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(line)
         for line in (
@@ -137,7 +127,7 @@ VALUES = Property(
     lambda domain, _: strategies.cases(
         domain, (*strategies.GENERAL, *strategies.EXTREME, "zeros", "zero-rows"), elements=1 << 14
     ),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(f"shape=7x33,dtype={dtype},values={values},seed=5")
         for dtype in DTYPES
@@ -165,7 +155,7 @@ SPECIALS = Property(
     "specials",
     "NaN makes its row NaN; an infinity is NaN in a row of zeros; a zero row is NaN; signs of zeros are kept.",
     lambda domain, _: strategies.planted(domain),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(line)
         for line in (
@@ -198,7 +188,7 @@ HUGE = Property(
     "A million rows, 70 MB of rows of 1 KB, the shipped size, more than 2^32 elements, a row of 2^31 columns and rows"
     " 2^31 apart are right.",
     None,
-    _plain,
+    one_call,
     pinned=tuple(
         parse(line)
         for line in (
@@ -222,7 +212,7 @@ EXACT_SUMS = Property(
     "exact-sums",
     "Where every partial sum is exact in any order, the mean is right to four roundoffs.",
     lambda domain, _: strategies.cases(domain, strategies.EXACT),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(f"shape=3x{n},values={recipe},seed=6")
         for n in (1000, 10000, 65535)
@@ -240,7 +230,7 @@ EVERY_BIT = Property(
     "every-bit",
     "Where columns and sum are powers of two, every bit of the result is right.",
     lambda domain, _: strategies.powers_of_two(domain),
-    _plain,
+    one_call,
     pinned=tuple(parse(f"shape=3x{n},values=exact-mean,seed=7") for n in (2, 256, 65536)),
 )
 
@@ -252,7 +242,7 @@ LAYOUTS = Property(
     "layouts",
     "However the input lies in its storage, the result is that of its contiguous copy.",
     lambda domain, _: strategies.cases(domain, ("integers", "signed", "row-scales"), elements=1 << 15, layouts=True),
-    _plain,
+    one_call,
     pinned=tuple(
         parse(line)
         for line in (
@@ -312,7 +302,7 @@ NEGATED = Property(
     lambda domain, _: strategies.cases(
         Domain(domain.supported | {"negated"}), ("integers", "signed"), elements=1 << 14, layouts=True, negated=True
     ),
-    _plain,
+    one_call,
     pinned=(parse("shape=6x257,layout=negated,seed=8"),),
     promised="negated",
 )

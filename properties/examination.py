@@ -89,6 +89,11 @@ class Examination:
     reason: str = ""
 
 
+def one_call(trial: Trial, case: Case) -> None:
+    """The plainest check: one call is judged, with nothing around it."""
+    trial.check(trial.build(case))
+
+
 def run_case(
     subject: Subject,
     prop: Property,

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from . import lateness
 from .cases import Case
-from .examination import Examination, Property, run_case
+from .examination import Examination, Property, one_call, run_case
 from .findings import DEADLY, Finding, Kind
 from .operators import Metric
 from .profiles import Profile
@@ -57,11 +57,6 @@ _TOLD = {
     "errors": frozenset({Kind.WRONG_ERROR, Kind.ACCEPTED_INVALID_INPUT}),
     "negated": frozenset({Kind.WRONG_VALUE, Kind.WRONG_SPECIAL}),
 }
-
-
-def _plain(trial: Trial, case: Case) -> None:
-    """One call, whatever the property is."""
-    trial.check(trial.build(case))
 
 
 class RefutedError(Exception):
@@ -152,7 +147,7 @@ class Search:
             return ()
         self.subject.renew()
         plain = replace(case, layout=replace(case.layout, negated=False))
-        return tuple(run_case(self.subject, replace(self.result.property, check=_plain), plain).findings)
+        return tuple(run_case(self.subject, replace(self.result.property, check=one_call), plain).findings)
 
     @property
     def small_enough(self) -> bool:

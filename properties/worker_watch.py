@@ -226,20 +226,13 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "os.path": os.path,
     "time": time,
 }
-#: The layers of a network that have something of their own to compute, and the optimisers, by what they do that with.
-_LAYERS = [
-    (each, method)
+#: What the layers of a network that have something of their own to compute do that with, and optimisers, as looked up.
+_LAYERS: dict[str, Callable[[], object]] = {
+    f"{space.__name__}.{each.__name__}.{method}": functools.partial(getattr, each, method)
     for space, base, method in ((torch.nn, torch.nn.Module, "forward"), (torch.optim, torch.optim.Optimizer, "step"))
     for each in vars(space).values()
     if isinstance(each, type) and issubclass(each, base) and method in vars(each)
-]
-
-
-def _forward(layer: tuple[type, str]) -> object:
-    """What the layer or the optimiser works with, as it is looked up."""
-    return getattr(*layer)
-
-
+}
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: How the processor does arithmetic, by the words of a report.
 _ARITHMETIC = ("rounding", "subnormal numbers")
@@ -328,7 +321,7 @@ class ProcessWatch:
         self._environment, self._encoded = dict(os.environ), _encoded()
         self._replaced = set(_REPLACED)
         self._functions = {name: _Functions(space) for name, space in _LIBRARY.items()}
-        self._layers = list(map(_forward, _LAYERS))
+        self._layers = _layers()
         self._handlers = list(map(_handler, _SIGNALS))
 
     def changes(self, shared_out: bool = False) -> tuple[str, ...]:
@@ -360,12 +353,11 @@ class ProcessWatch:
 
     def _of_layers(self) -> Iterator[str]:
         """The layers and optimisers of torch that work otherwise now."""
-        present = list(map(_forward, _LAYERS))
+        present = _layers()
         if not all(map(operator.is_, self._layers, present)):
-            for (layer, method), then, now in zip(_LAYERS, self._layers, present, strict=True):
+            for name, then, now in zip(_LAYERS, self._layers, present, strict=True):
                 if now is not then and not _from_torch(now):
-                    space = "torch.nn" if method == "forward" else "torch.optim"
-                    yield f"{space}.{layer.__name__}.{method}"
+                    yield name
 
     def _at_signals(self) -> Iterator[str]:
         """The signals at which something else is done now."""
@@ -389,6 +381,11 @@ class ProcessWatch:
             ):
                 if now not in (then, usual):
                     yield f"{name} in the threads that torch shares its work among: {usual} -> {now}"
+
+
+def _layers() -> list[object]:
+    """What layers and optimisers work with now, in the order of `_LAYERS`."""
+    return [look_up() for look_up in _LAYERS.values()]
 
 
 def _encoded() -> dict[bytes, bytes]:

@@ -1,4 +1,4 @@
-// Rows of a third of the chip and more, where memory is fast: a team of blocks from the whole chip keeps a row, and has
+// Rows of a fifth of the chip and more, where memory is fast: a team of blocks from the whole chip keeps a row, and has
 // the beginning of the next one while it meets. In grid_rows, the memory waits for one part in six of such a row's time.
 //
 // A block has an SM to itself. The places of its slice lie, in this order, in three kinds of room:

@@ -76,11 +76,6 @@ template <typename Sum> struct TileSums {
 
   __device__ RowScale<Sum>* scales() const { return reinterpret_cast<RowScale<Sum>*>(sums); }
 
-  // Before the cluster's first barrier.
-  __device__ void expect(int team) const {
-    expect_mail(barrier, (team - 1) * stride * static_cast<int>(sizeof(Sum)));
-  }
-
   // Behind a barrier after all sums are written; in a cluster every member expects the others' sums. Row by row, in the
   // order of the sets and of the members.
   __device__ void add_up(int team, int rank, Sum columns) const {
@@ -183,7 +178,7 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   sums.members = reinterpret_cast<Sum*>(reinterpret_cast<char*>(sums.barrier) + kVectorBytes);
   sums.sums = sums.members + team * sums.stride;
   if (team > 1) {
-    sums.expect(team);
+    expect_mail(sums.barrier, (team - 1) * sums.stride * static_cast<int>(sizeof(Sum)));
     cluster_arrive();
   }
 
