@@ -8,7 +8,7 @@
 
 namespace l1norm {
 
-// Memory, beside the multiprocessors that it serves: choice.h draws the line.
+// Memory, beside the multiprocessors that it serves: plan.h draws the line.
 enum class Memory : int { kUsual = 0, kFast = 1 };
 
 // The rows of a tile.

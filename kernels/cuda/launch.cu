@@ -21,13 +21,13 @@
 namespace l1norm {
 namespace {
 
-static_assert(choice::kColumnThreads == kColumnThreads, "choice.h and columns.cuh disagree");
-static_assert(choice::kStridedThreads == kStridedThreads, "choice.h and strided.cuh disagree");
+static_assert(choice::kColumnThreads == kColumnThreads, "column_choice.h and columns.cuh disagree");
+static_assert(choice::kStridedThreads == kStridedThreads, "column_choice.h and strided.cuh disagree");
 static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= sizeof(Mailbox<double>) &&
                   choice::kTeamStatic >= sizeof(GridSlots<double>),
-              "choice.h and team.cuh disagree");
+              "row_choice.h and team.cuh disagree");
 static_assert(choice::kTeamThreads == kTeamThreads && choice::kFastCluster * kTeamThreads <= kMaxTeamWarps * kWarp,
-              "choice.h and team_rows.cuh disagree");
+              "row_choice.h and team_rows.cuh disagree");
 template <typename T> constexpr bool rooms_agree(Kind kind) {
   using Registers = RoomFor<T, Room::kRegisters>;
   using Both = RoomFor<T, Room::kBoth>;
@@ -37,14 +37,14 @@ template <typename T> constexpr bool rooms_agree(Kind kind) {
 }
 static_assert(rooms_agree<float>(Kind::kFloat32) && rooms_agree<double>(Kind::kFloat64) &&
                   rooms_agree<__half>(Kind::kFloat16) && rooms_agree<__nv_bfloat16>(Kind::kBFloat16),
-              "choice.h and team_rows.cuh disagree");
-static_assert(choice::kSweepGroup == kSweepGroup, "choice.h and sweeps.cuh disagree");
+              "row_choice.h and team_rows.cuh disagree");
+static_assert(choice::kSweepGroup == kSweepGroup, "row_choice.h and sweeps.cuh disagree");
 static_assert(sweep_shape(Memory::kUsual).chunk() % sweep_shape(Memory::kUsual).share() == 0 &&
                   sweep_shape(Memory::kFast).chunk() % sweep_shape(Memory::kFast).share() == 0,
               "a chunk is a whole number of shares");
 static_assert(choice::kGridThreads == kGridThreads && choice::kept(Kind::kFloat64) == kKept<double> &&
                   choice::kept(Kind::kFloat32) == kKept<float> && choice::kept(Kind::kBFloat16) == kKept<__nv_bfloat16>,
-              "choice.h and grid_rows.cuh disagree");
+              "row_choice.h and grid_rows.cuh disagree");
 
 constexpr int kMaxDevices = 64;  // c10's own limit is 64 devices in a process
 

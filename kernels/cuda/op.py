@@ -18,6 +18,9 @@ SOURCES: Final = Sources(
     headers=(
         "layout.h",
         "geometry.h",
+        "plan.h",
+        "row_choice.h",
+        "column_choice.h",
         "choice.h",
         "launch.h",
         "primitives.cuh",
@@ -36,7 +39,7 @@ SOURCES: Final = Sources(
     cuda=("launch.cu",),
 )
 
-# The kernels by their number in choice.h.
+# The kernels by their number in plan.h.
 REGIMES: Final = (
     "empty",
     "tile",

@@ -1,0 +1,111 @@
+// The choice for rows whose elements lie a stride apart: tiles of neighbouring rows, or one row at a time where rows are
+// no neighbours.
+#pragma once
+
+#include <initializer_list>
+
+#include "plan.h"
+
+namespace l1norm {
+namespace choice {
+
+constexpr int kColumnThreads = 256;
+constexpr int kColumnTeam = 8;  // blocks that share the columns of a tile, at most
+constexpr int kStridedThreads = 256;
+
+// The outer dimension along which rows are neighbours in both tensors, or -1.
+inline int neighbours(Layout const& at) {
+  int found = -1;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (at.outer.in[d] == 1 && at.outer.out[d] == 1) found = d;
+  }
+  return found;
+}
+
+// Are the beginnings and ends of `unit`'s strips multiples of `bytes`, in both tensors?
+inline bool strips_aligned(Layout const& at, int unit, int bytes) {
+  std::int64_t const size = element_bytes(at.kind);
+  std::int64_t all = reinterpret_cast<std::uintptr_t>(at.in) | reinterpret_cast<std::uintptr_t>(at.out);
+  all |= at.column_in * size | at.column_out * size | at.outer.size[unit] * size;
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (d != unit) all |= at.outer.in[d] * size | at.outer.out[d] * size;
+  }
+  return all % bytes == 0;
+}
+
+inline Plan columns(Layout const& at, Limits const& device, int unit) {
+  int const size = element_bytes(at.kind);
+  std::int64_t const strip = at.outer.size[unit];
+  Plan plan{};
+  plan.regime = Regime::kColumns;
+  plan.threads = kColumnThreads;
+  plan.unit = unit;
+  bool const whole = strips_aligned(at, unit, kVector);
+  plan.unit_bytes = whole || alike(at, kVector, unit) ? kVector : size;
+  plan.shifted = plan.unit_bytes == kVector && !whole ? 1 : 0;
+  std::int64_t const rows = plan.unit_bytes / size;  // of a unit
+  std::int64_t const sum = at.kind == Kind::kFloat64 ? 8 : 4;
+  std::int64_t const unit_row = std::int64_t{kColumnThreads} * plan.unit_bytes;  // one unit of every thread
+  // Four columns a thread where there are as many, and a line across where the strip is that wide. The columns of a
+  // thread are a multiple of a vector apart if the threads behind each other are.
+  std::int64_t behind = 1;
+  while (behind * 8 <= smaller(at.columns, kColumnThreads * 4)) behind *= 2;
+  std::int64_t const line = smaller(kLine / plan.unit_bytes, power_of_two(ceil_div(strip, rows)));
+  std::int64_t const widest = plan.shifted != 0 ? kColumnThreads / rows : kColumnThreads;
+  std::int64_t const narrowest = smaller(widest, larger(kColumnThreads / behind, line));
+  // Three blocks an SM, so that one still loads while others add up or store; one where that lets a cluster hold the
+  // columns. (Five smaller ones were 5 to 10 % slower, as were clusters of 16.) Wider tiles cut fewer sectors of 32
+  // bytes in two, but may reach further beyond the strip.
+  bool fits = false;
+  std::int64_t cost = 0;
+  auto const attempt = [&](std::int64_t across, int blocks) {
+    std::int64_t const most = plan.shifted != 0 ? (across - 1) * rows + 1 : across * rows;
+    std::int64_t const tiles = ceil_div(strip, most);
+    plan.across = static_cast<int>(across);
+    plan.width = static_cast<int>(plan.shifted != 0 ? ceil_div(strip, tiles) : most);
+    std::int64_t const groups = kColumnThreads / (plan.shifted != 0 ? across : larger(across, 32));
+    std::int64_t const sets = groups > 2 ? groups / 2 : 2;
+    std::int64_t const others = tiles * (at.rows / strip);
+    std::int64_t const largest = smaller(device.max_cluster, kColumnTeam);
+    std::int64_t team = 1;
+    std::int64_t need, beside, room;  // units of a thread; bytes for a barrier and the sums; units that find room
+    for (;; team *= 2) {
+      need = ceil_div(at.columns, kColumnThreads / across * team);
+      beside = kVector + team * round_up(plan.width * sum, kVector) + sets * plan.width * sum;
+      room = larger(1, shared_for(device, blocks, static_cast<int>(beside)) / unit_row);
+      if (team * 2 > largest || (need <= room && (need == 1 || others * team >= device.sms))) break;
+    }
+    plan.team = static_cast<int>(team);
+    plan.held = static_cast<int>(smaller(need, room));
+    plan.shared = plan.held * unit_row + beside;
+    plan.blocks = others * team;
+    fits = need <= room;
+    cost = tiles * (across * plan.unit_bytes + (whole ? 0 : kLine / 4));
+  };
+  for (int blocks : {3, 1}) {
+    Plan best{};
+    std::int64_t least = 0;
+    for (std::int64_t across = narrowest; across <= widest; across *= 2) {
+      attempt(across, blocks);
+      if (!fits || (least != 0 && cost >= least)) continue;
+      best = plan;
+      least = cost;
+    }
+    if (least != 0) return best;
+  }
+  attempt(narrowest, 3);  // what does not fit is read twice
+  return plan;
+}
+
+inline Plan strided(Layout const& at) {
+  Plan plan{};
+  plan.regime = Regime::kStrided;
+  plan.threads = kStridedThreads;
+  plan.team = 1;
+  plan.lanes = at.columns <= 1024 ? 32 : kStridedThreads;
+  plan.blocks = smaller(ceil_div(at.rows, kStridedThreads / plan.lanes), kMostBlocks);  // its blocks take several rows
+  return plan;
+}
+
+}  // namespace choice
+}  // namespace l1norm
