@@ -90,7 +90,7 @@ std::vector<std::int64_t> plan(at::Tensor const& x, at::Tensor const& out, at::I
           to.rows_each,
           to.unit,
           to.unit_bytes,
-          to.shifted,
+          to.grain,
           to.across,
           to.width,
           to.held,

@@ -6,22 +6,26 @@
 // element where input and output are aligned differently. It keeps its units in shared memory, so a tile is read once;
 // what does not fit is read twice, the second time backwards.
 //
-// Vectors lie at 16-byte addresses. Where the columns of a tile begin anywhere, they are shifted against the rows,
-// column by column: the first and the last unit of a column then hold elements of the neighbouring tile, or even of the
-// neighbouring column, beside the tile's own. These are read, and neither counted nor written.
+// Vectors lie at 16-byte addresses, and memory is written in sectors of 32 bytes. Where the columns of a tile do not begin
+// with a sector, units are shifted against the rows, column by column, so that a sector is always the same neighbouring
+// threads'. It belongs to the tile of its first element, which adds up the next tile's rows in it, too, and writes it
+// whole. Only at the ends of a strip a unit reaches over rows that are nobody's here: the neighbouring column's, or those
+// of another tensor. These are read where it is certain that they are there, and neither counted nor written.
 #pragma once
 
 #include "rows.cuh"
 #include "team.cuh"
+#include "unit.cuh"
 
 namespace l1norm {
 
-constexpr int kColumnThreads = 256;
+constexpr int kColumnThreadsLog2 = 8;
+constexpr int kColumnThreads = 1 << kColumnThreadsLog2;
 
 enum class Units {
   kElements,  // an element each
-  kAligned,   // vectors; all columns of all tiles begin at one
-  kShifted,   // vectors; columns begin anywhere, and those of one thread a multiple of a vector apart
+  kAligned,   // vectors; all columns of all tiles begin with a sector
+  kShifted,   // vectors; columns begin anywhere, and those of one thread a multiple of a grain apart
 };
 
 // Blocks an SM that the registers must leave room for.
@@ -37,32 +41,10 @@ struct ColumnArgs {
   std::int64_t tiles;          // of a strip
   OuterDims<kFewOuter> outer;  // the other dimensions
   int width;                   // rows of a tile
+  int grain;                   // elements of a sector, of a vector where input and output need it; 1: not shifted
   int across_log2;             // units across a tile, a power of two
   int team_log2;               // blocks that share a tile's columns, a power of two
   int held;                    // units of a thread in shared memory, at most
-};
-
-// What a thread moves at once: a vector of neighbouring rows' elements, or one element.
-template <typename T, bool kVector> struct Unit;
-
-template <typename T> struct Unit<T, true> {
-  using Type = uint4;
-  static constexpr int kRows = kPerVector<T>;
-  static __device__ SumOf<T> widen(uint4 const& unit, int i) { return Numeric<T>::widen(unit, i); }
-  template <Keep kRead> static __device__ uint4 load(T const* from) { return load16<kRead>(from); }
-  static __device__ uint4 pack(SumOf<T> const* y) { return Numeric<T>::pack(y); }
-  static __device__ void store(T* to, SumOf<T> const* y) { store16(to, Numeric<T>::pack(y)); }
-  template <Keep kRead> static __device__ void fetch(uint4* to, T const* from) { copy16_async<kRead>(to, from); }
-};
-
-template <typename T> struct Unit<T, false> {
-  using Type = T;
-  static constexpr int kRows = 1;
-  static __device__ SumOf<T> widen(T unit, int) { return Numeric<T>::widen(unit); }
-  template <Keep> static __device__ T load(T const* from) { return *from; }
-  static __device__ T pack(SumOf<T> const* y) { return Numeric<T>::narrow(y[0]); }
-  static __device__ void store(T* to, SumOf<T> const* y) { *to = Numeric<T>::narrow(y[0]); }
-  template <Keep> static __device__ void fetch(T* to, T const* from) { copy_element_async(to, from); }
 };
 
 // The sums of a tile's rows, from what each thread has found for those of its unit; as scales, in shared memory.
@@ -114,14 +96,14 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   int const across = 1 << args.across_log2;
   int const x = thread & (across - 1);
   int const y = thread >> args.across_log2;
-  int const deep = kColumnThreads >> args.across_log2;  // threads behind each other
   int const team = 1 << args.team_log2;
   int const rank = static_cast<int>(blockIdx.x) & (team - 1);
   std::int64_t const tile = blockIdx.x >> args.team_log2;
 
   // This thread's columns: first, first + stride, ...
   int const first = y * team + rank;
-  int const stride = deep * team;
+  int const stride_log2 = kColumnThreadsLog2 - args.across_log2 + args.team_log2;
+  int const stride = 1 << stride_log2;
   std::int64_t const outer = divide(tile, args.tiles);
   std::int64_t const row = (tile - outer * args.tiles) * args.width;  // the tile's first, in its strip
   Offsets const at = offsets(args.outer, outer);
@@ -129,37 +111,51 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   T* to = static_cast<T*>(args.out) + at.out + row + first * args.column_out;
   // The tile's row that the unit's first element belongs to; its other elements belong to the next rows.
   int begin = x * kRows;
-  if constexpr (kUnits == Units::kShifted)
-    begin -= static_cast<int>(reinterpret_cast<std::uintptr_t>(from) % kVectorBytes / sizeof(T));
+  int home = begin;  // the same of its grain
+  if constexpr (kUnits == Units::kShifted) {
+    int const beyond = static_cast<int>(reinterpret_cast<std::uintptr_t>(from) / sizeof(T)) & (args.grain - 1);
+    begin -= beyond;
+    home = (home & -args.grain) - beyond;
+  }
   from += begin;
   to += begin;
-  int const width = static_cast<int>(args.strip - row < args.width ? args.strip - row : args.width);
+  // The rows that a tile adds up: its own, and those of the next tile in its last grain.
+  int const most = args.width + args.grain - 1;
+  int const seen = static_cast<int>(args.strip - row < most ? args.strip - row : most);
   auto const mine = [&](int i) {
-    return kRows == 1 || static_cast<unsigned>(begin + i) < static_cast<unsigned>(width);
+    return kRows == 1 || static_cast<unsigned>(begin + i) < static_cast<unsigned>(seen);
   };
-  bool const whole = kUnits != Units::kShifted || (begin >= 0 && begin + kRows <= width);
+  bool const whole = kUnits != Units::kShifted || (begin >= 0 && begin + kRows <= seen);
+  bool const writes = kUnits != Units::kShifted || (home < args.width && (home >= 0 || row == 0));
 
   std::int64_t count = 0;
-  if (begin < width && first < args.columns) count = divide(args.columns - 1 - first, stride) + 1;
+  if (begin + kRows > 0 && begin < seen && first < args.columns) count = ((args.columns - 1 - first) >> stride_log2) + 1;
   int const kept = static_cast<int>(count < args.held ? count : args.held);
   std::int64_t const step_in = stride * args.column_in;
   std::int64_t const step_out = stride * args.column_out;
 
-  // A unit across the end of its strip is read whole only between two columns behind each other: the tensor is there.
-  bool const across_end = kUnits == Units::kShifted && (row + begin < 0 || row + begin + kRows > args.strip);
-  auto const torn = [&](std::int64_t k) {
-    if (!across_end) return false;
-    std::int64_t const column = first + k * stride;
-    return args.column_in != args.strip || (begin < 0 ? column == 0 : column == args.columns - 1);
-  };
+  // A unit across an end of its strip is read whole only between two columns behind each other: the tensor is there. Torn
+  // are all of a thread's units, its first (at the strip's beginning) or its last, or none.
+  bool all_torn = false;
+  std::int64_t one_torn = -1;
+  if constexpr (kUnits == Units::kShifted) {
+    if (row + begin < 0) {
+      all_torn = args.column_in != args.strip;
+      if (first == 0) one_torn = 0;
+    } else if (row + begin + kRows > args.strip) {
+      all_torn = args.column_in != args.strip;
+      if (first + (count - 1) * stride == args.columns - 1) one_torn = count - 1;
+    }
+  }
+  auto const torn = [&](std::int64_t k) { return kUnits == Units::kShifted && (all_torn || k == one_torn); };
   auto const load_torn = [&](T const* place) {
     Sum values[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) values[i] = mine(i) ? Numeric<T>::widen(place[i]) : Sum(0);
     return U::pack(values);
   };
-  auto const load = [&](std::int64_t k) {
-    return torn(k) ? load_torn(from + k * step_in) : U::template load<kRead>(from + k * step_in);
+  auto const load = [&](std::int64_t k, T const* place) {
+    return torn(k) ? load_torn(place) : U::template load<kRead>(place);
   };
 
   // Dynamic shared memory: the units, the barrier, the members' sums, and those of the sets. There are half as many sets
@@ -169,10 +165,10 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   int const side = kUnits == Units::kShifted || across > kWarp ? across : kWarp;  // threads of a group
   int const groups = kColumnThreads / side;
   TileSums<Sum> sums;
-  sums.width = args.width;
+  sums.width = most;
   sums.sets = groups > 2 ? groups / 2 : groups;
-  sums.stride = (args.width * static_cast<int>(sizeof(Sum)) + kVectorBytes - 1) / kVectorBytes * kVectorBytes /
-                static_cast<int>(sizeof(Sum));
+  sums.stride =
+      (most * static_cast<int>(sizeof(Sum)) + kVectorBytes - 1) / kVectorBytes * kVectorBytes / static_cast<int>(sizeof(Sum));
   sums.barrier =
       reinterpret_cast<std::uint64_t*>(reinterpret_cast<typename U::Type*>(dynamic) + args.held * kColumnThreads);
   sums.members = reinterpret_cast<Sum*>(reinterpret_cast<char*>(sums.barrier) + kVectorBytes);
@@ -183,14 +179,15 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   }
 
   wait_for_previous();
+  T const* place = from;
 #pragma unroll kUnroll
-  for (int k = 0; k < kept; ++k) {
-    if (!torn(k)) U::template fetch<kRead>(held + k * kColumnThreads, from + k * step_in);
+  for (int k = 0; k < kept; ++k, place += step_in) {
+    if (!torn(k)) U::template fetch<kRead>(held + k * kColumnThreads, place);
   }
-  if (across_end) {
-    for (int k = 0; k < kept; ++k) {
-      if (torn(k)) held[k * kColumnThreads] = load_torn(from + k * step_in);
-    }
+  if (all_torn) {
+    for (int k = 0; k < kept; ++k) held[k * kColumnThreads] = load_torn(from + k * step_in);
+  } else if (one_torn >= 0 && one_torn < kept) {
+    held[one_torn * kColumnThreads] = load_torn(from + one_torn * step_in);
   }
   Sum sum[kRows] = {};
   auto const add = [&](typename U::Type const& value, Sum* part) {
@@ -198,7 +195,7 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
     for (int i = 0; i < kRows; ++i) part[i] += magnitude(U::widen(value, i));
   };
 #pragma unroll kUnroll
-  for (std::int64_t k = kept; k < count; ++k) add(load(k), sum);
+  for (std::int64_t k = kept; k < count; ++k, place += step_in) add(load(k, place), sum);
   copies_arrived();
   for (int k = 0; k < kept; k += 2 * kUnroll) {
     Sum part[kRows] = {};
@@ -218,19 +215,19 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
     }
   }
   int const group = thread / side;
-  bool const writes = thread % side < across;
-  if (writes && group < sums.sets) {
+  bool const adds = thread % side < across;
+  if (adds && group < sums.sets) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      if (mine(i)) sums.sums[group * args.width + begin + i] = sum[i];
+      if (mine(i)) sums.sums[group * most + begin + i] = sum[i];
     }
   }
   __syncthreads();
   if (groups > sums.sets) {
-    if (writes && group >= sums.sets) {
+    if (adds && group >= sums.sets) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        if (mine(i)) sums.sums[(group - sums.sets) * args.width + begin + i] += sum[i];
+        if (mine(i)) sums.sums[(group - sums.sets) * most + begin + i] += sum[i];
       }
     }
     __syncthreads();
@@ -241,22 +238,30 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   RowScale<Sum> scale[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) scale[i] = sums.scales()[mine(i) ? begin + i : 0];
-  auto const store = [&](T* place, typename U::Type const& value) {
+  auto const store = [&](T* goal, typename U::Type const& value) {
     Sum quotients[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) quotients[i] = quotient(U::widen(value, i), scale[i]);
     if (whole) {
-      U::store(place, quotients);
+      U::store(goal, quotients);
     } else {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        if (mine(i)) place[i] = Numeric<T>::narrow(quotients[i]);
+        if (mine(i)) goal[i] = Numeric<T>::narrow(quotients[i]);
       }
     }
   };
-  for (std::int64_t k = count - 1; k >= kept; --k) store(to + k * step_out, load(k));
+  if (writes) {
+    T* goal = to + count * step_out;
+    for (std::int64_t k = count - 1; k >= kept; --k) {
+      place -= step_in;
+      goal -= step_out;
+      store(goal, load(k, place));
+    }
+    goal = to;
 #pragma unroll kUnroll
-  for (int k = 0; k < kept; ++k) store(to + k * step_out, held[k * kColumnThreads]);
+    for (int k = 0; k < kept; ++k, goal += step_out) store(goal, held[k * kColumnThreads]);
+  }
   if (team > 1) cluster_wait();
 }
 

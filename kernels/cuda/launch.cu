@@ -243,6 +243,19 @@ cudaError_t run_sweeps(Layout const& at, Plan const& plan, void* workspace, cuda
   return cudaSuccess;
 }
 
+// The outer dimensions without `unit`.
+template <int kDims> OuterDims<kDims> without(Layout const& at, int unit) {
+  OuterDims<kDims> outer{};
+  for (int d = 0; d < at.outer.dims; ++d) {
+    if (d == unit) continue;
+    int const to = outer.dims++;
+    outer.size[to] = at.outer.size[d];
+    outer.in[to] = at.outer.in[d];
+    outer.out[to] = at.outer.out[d];
+  }
+  return outer;
+}
+
 template <typename T, Keep kRead> cudaError_t run_columns(Layout const& at, Plan const& plan, cudaStream_t stream) {
   ColumnArgs args{};
   args.in = at.in;
@@ -253,19 +266,14 @@ template <typename T, Keep kRead> cudaError_t run_columns(Layout const& at, Plan
   args.strip = at.outer.size[plan.unit];
   args.tiles = choice::ceil_div(args.strip, plan.width);
   args.width = plan.width;
-  for (int d = 0; d < at.outer.dims; ++d) {
-    if (d == plan.unit) continue;
-    int const to = args.outer.dims++;
-    args.outer.size[to] = at.outer.size[d];
-    args.outer.in[to] = at.outer.in[d];
-    args.outer.out[to] = at.outer.out[d];
-  }
+  args.grain = plan.grain;
+  args.outer = without<kFewOuter>(at, plan.unit);
   args.across_log2 = log2_of(plan.across);
   args.team_log2 = log2_of(plan.team);
   args.held = plan.held;
   Shape const shape{plan.blocks, kColumnThreads, plan.shared, plan.team, false};
   if (plan.unit_bytes != kVectorBytes) return launch(column_tiles<T, Units::kElements, kRead>, args, shape, stream);
-  if (plan.shifted != 0) return launch(column_tiles<T, Units::kShifted, kRead>, args, shape, stream);
+  if (plan.grain > 1) return launch(column_tiles<T, Units::kShifted, kRead>, args, shape, stream);
   return launch(column_tiles<T, Units::kAligned, kRead>, args, shape, stream);
 }
 

@@ -32,6 +32,7 @@ SOURCES: Final = Sources(
         "ahead_rows.cuh",
         "group.cuh",
         "tile.cuh",
+        "unit.cuh",
         "columns.cuh",
         "strided.cuh",
         "sweeps.cuh",

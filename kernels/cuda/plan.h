@@ -47,7 +47,7 @@ struct Plan {
   int rows_each;   // kTile: rows of a tile
   int unit;        // kColumns: the outer dimension whose stride is 1
   int unit_bytes;  // kColumns: what a thread moves at once
-  int shifted;     // kColumns: are units shifted against the rows of a tile?
+  int grain;       // kColumns: elements that tiles part between; 1 where their columns begin with a sector
   int across;      // kColumns: units across a tile
   int width;       // kColumns: rows of a tile
   // kBlock, kCluster, kGrid, kAlone, kAhead: vectors of a slice, kColumns: units of a thread, all in shared memory;
@@ -65,6 +65,7 @@ struct Plan {
 namespace choice {
 
 constexpr int kVector = 16;          // bytes
+constexpr int kSector = 32;          // bytes, of a line
 constexpr int kLine = 128;           // bytes
 constexpr int kWarp = 32;            // threads
 constexpr int kDriverShared = 1024;  // bytes the driver takes of each block's shared memory

@@ -53,7 +53,7 @@ extern "C" void choose(int kind, int dims, long long const* sizes, long long con
   l1norm::Layout const at = l1norm::lay_out(call);
   l1norm::Plan const p = l1norm::choose(at, {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]});
   long long const numbers[] = {static_cast<int>(p.regime), static_cast<int>(p.memory), p.threads, p.team, p.lanes,
-                               p.each, p.rows_each, p.unit, p.unit_bytes, p.shifted, p.across, p.width, p.held,
+                               p.each, p.rows_each, p.unit, p.unit_bytes, p.grain, p.across, p.width, p.held,
                                p.slice, p.teams, p.blocks, p.shared, p.workspace, at.rows, at.outer.dims};
   for (int i = 0; i < 20; ++i) plan[i] = numbers[i];
 }
@@ -73,7 +73,7 @@ class Plan:
     rows_each: int
     unit: int
     unit_bytes: int
-    shifted: int
+    grain: int
     across: int
     width: int
     held: int
@@ -426,7 +426,7 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) -> None:
     device = DEVICES[name]
-    for outer, columns, strip in itertools.product((1, 64), (2, 3, 31, 1000, 4096, 70000), (8, 33, 1024, 1155, 50176)):
+    for outer, columns, strip in itertools.product((1, 64), (129, 1000, 4096, 70000), (8, 20, 33, 1024, 1155, 50176)):
         plan = choose((outer, columns, strip), kind, device)
         assert plan.regime == "columns"
         per = plan.unit_bytes // KINDS[kind][1]
@@ -436,11 +436,52 @@ def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) 
         assert 1 <= plan.across <= 256
         assert plan.shared <= device.shared_per_block
         assert plan.team <= device.max_cluster
-        # Vectors are shifted where strips do not begin and end with one; a thread's columns have one shift.
         assert plan.unit_bytes == 16
-        assert plan.shifted == (strip % per != 0)
-        assert plan.width <= ((plan.across - 1) * per + 1 if plan.shifted else plan.across * per)
-        assert not plan.shifted or 256 // plan.across % per == 0
+        assert plan.grain == _grain(plan, columns, strip, KINDS[kind][1])
+        # From anywhere in its first grain a tile reaches to the end of its last, or of the strip.
+        assert plan.grain - 1 + min(plan.width + plan.grain - 1, strip) <= plan.across * per
+
+
+def _grain(plan: Plan, columns: int, strip: int, size: int) -> int:
+    """What tiles part between where strips lie behind each other: 1 if all begin with a sector, else a sector.
+
+    Strips shorter than a line need begin with a vector only. Of a thread's columns all must begin at the same place of a
+    grain: else it is a vector.
+    """
+    if strip * size % (16 if strip * size < 128 else 32) == 0:
+        return 1
+    apart = 256 // plan.across * plan.team
+    assert apart * strip * size % 16 == 0
+    return (32 if apart * strip * size % 32 == 0 else 16) // size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_begin_with_a_vector_but_no_sector_share_sectors(choose: Choose, kind: str) -> None:
+    """0.64 of a copy where tiles of 64 x 1000 x 1156 fp32 wrote half of a sector each, 0.92 where one writes it."""
+    size = KINDS[kind][1]
+    assert choose((64, 1000, 1152 * 4 // size), kind).grain == 1
+    assert choose((64, 1000, 1156 * 4 // size), kind).grain == 32 // size
+    # Input and output that differ by a vector have no sectors in common.
+    assert choose((4096, 512), kind, strides=(1, 4096), out=(1, 4096 + 16 // size)).grain == 16 // size
+    assert choose((4096, 512), kind, strides=(1, 4096), out=(1, 4096), offset=16 // size).grain == 16 // size
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "across", "team"),
+    [
+        ((64, 1000, 33, 35), "fp32", 32, 8),
+        ((64, 1000, 33, 35), "bf16", 16, 4),  # a larger team is not worth the fewer shared sectors
+        ((64, 1000, 33, 35), "fp64", 32, 8),
+        ((512, 300, 515), "bf16", 16, 2),
+        ((64, 1000, 1152), "fp32", 8, 2),  # nothing is shared: a line is enough
+        ((64, 1000, 1152), "bf16", 8, 2),
+    ],
+)
+def test_wide_tiles_of_columns_are_weighed_against_large_teams(
+    choose: Choose, shape: tuple[int, ...], kind: str, across: int, team: int
+) -> None:
+    plan = choose(shape, kind, H200)
+    assert (plan.across, plan.team) == (across, team)
 
 
 @pytest.mark.parametrize(

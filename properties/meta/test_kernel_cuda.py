@@ -60,7 +60,9 @@ SHAPES = (
     *((3, 65535), (2, 262147), (3, 849999)),
     *((60, 131073), (150, 65535), (130, 20001)),  # many long rows, for blocks that stay and blocks that have an SM
     *((23, 400001), (7, 1700001)),  # and rows of a part of the chip
-    *((1, 1048577), (1, 9000001), (3, 33, 35), (2, 1000, 33), (4, 5, 8, 9)),
+    *((1, 1048577), (1, 9000001)),
+    # Tiles of columns: of one that are shorter than a line, of many that share sectors, of blocks that share columns.
+    *((3, 33, 35), (4, 5, 8, 9), (2, 1000, 33), (3, 133, 20), (3, 200, 1155), (40, 300, 1028), (5, 129, 4, 9), (2, 4500, 50), (3, 70, 6)),
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
 

@@ -57,8 +57,9 @@ CASES = (
     ("ahead", LARGE, Case((5, 100001), "float64")),
     ("sweeps", SMALL, Case((1, 1000001))),
     ("sweeps", replace(FAST, max_cluster=1, cooperative=False), Case((1, 1000001))),
-    ("columns", SMALL, Case((40, 65), layout=Layout(order=(1, 0)))),
-    ("columns", SMALL, Case((3, 33, 35))),
+    ("columns", SMALL, Case((60, 165), layout=Layout(order=(1, 0)))),
+    ("columns", SMALL, Case((3, 133, 35))),
+    ("columns", SMALL, Case((3, 133, 300), "bfloat16")),  # tiles that share sectors
     ("strided", SMALL, Case((6, 100, 2))),
 )
 
