@@ -20,6 +20,10 @@ inline Plan kernel(Layout const& at, Limits const& device) {
     return tiled(at, device) ? tile(at, memory_of(device)) : group(at, device);
   }
   int const unit = neighbours(at);
+  if (few_columns(at, unit)) {
+    Plan const plan = few(at, unit);
+    if (plan.blocks <= kMostBlocks) return plan;
+  }
   // Strips narrower than a sector waste most of each access that a line of columns would use.
   if (unit >= 0 && at.outer.dims <= kFewOuter + 1 && at.outer.size[unit] >= 8) {
     Plan const plan = columns(at, device, unit);

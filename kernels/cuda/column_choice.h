@@ -108,6 +108,35 @@ inline Plan columns(Layout const& at, Limits const& device, int unit) {
   return plan;
 }
 
+// Does a thread keep all columns of its rows in registers? Up to 32 it does, and 64 of 16-bit types, which are slower in
+// tiles. More columns fill tiles, and are faster there (0.92 of a copy, not 0.79, for 512 x 48 x 2049 fp32), unless strips
+// are short (0.13, not 0.52, for 100000 x 64 x 9). With more than 64 a thread has no neighbours to speak of in strips of
+// two or three (0.21, not 0.32, for 131072 x 128 x 2), and doubles do not fit.
+inline bool few_columns(Layout const& at, int unit) {
+  if (at.outer.dims > kFewOuter + 1) return false;
+  bool const narrow_type = element_bytes(at.kind) == 2;
+  std::int64_t const strip = unit < 0 ? 1 : at.outer.size[unit];
+  if (at.columns <= (narrow_type ? 64 : 32)) return true;
+  if (at.columns <= 64) return strip < 128;
+  return at.columns <= 128 && element_bytes(at.kind) <= 4 && strip >= 4 && strip < (narrow_type ? 128 : 48);
+}
+
+inline Plan few(Layout const& at, int unit) {
+  int const size = element_bytes(at.kind);
+  Plan plan{};
+  plan.regime = Regime::kFew;
+  plan.team = 1;
+  plan.unit = unit;
+  // Strips of less than a line are read sector by sector: then elements are as good, and there are more threads.
+  bool const vectors = at.columns <= 16 && unit >= 0 && at.outer.size[unit] * size >= kLine &&
+                       strips_aligned(at, unit, kVector);
+  plan.unit_bytes = vectors ? kVector : size;
+  plan.each = at.columns <= 4 ? 4 : at.columns <= 16 ? 16 : at.columns <= 64 ? 64 : 128;
+  plan.threads = few_threads(vectors, plan.each);
+  plan.blocks = ceil_div(at.rows / (plan.unit_bytes / size), plan.threads);
+  return plan;
+}
+
 inline Plan strided(Layout const& at) {
   Plan plan{};
   plan.regime = Regime::kStrided;

@@ -61,6 +61,13 @@ constexpr SweepShape sweep_shape(Memory memory) {
   return {512, 8, 8, 64, 4};
 }
 
+// Few columns: threads of a block where a thread has room for so many columns of elements, or of vectors. Vectors want
+// small blocks (1.02 of a copy, not 0.90, for 5 columns fp32), but small blocks of little work are too many (two columns
+// of elements: 0.40, not 0.55).
+constexpr int few_threads(bool vectors, int columns) {
+  return vectors || columns > 64 ? 128 : 256;
+}
+
 // Rows that are begun while their team meets for the one before: the vectors of each thread in registers, those whose
 // successors lie in shared memory and others. With 6 and 8 of the former 64 x 16777215 bf16 has 0.78 and 0.82 of a copy,
 // with 12 0.85. With more than 14 doubles would spill.

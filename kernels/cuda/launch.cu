@@ -11,6 +11,7 @@
 
 #include "ahead_rows.cuh"
 #include "columns.cuh"
+#include "few_columns.cuh"
 #include "grid_rows.cuh"
 #include "group.cuh"
 #include "strided.cuh"
@@ -277,6 +278,31 @@ template <typename T, Keep kRead> cudaError_t run_columns(Layout const& at, Plan
   return launch(column_tiles<T, Units::kAligned, kRead>, args, shape, stream);
 }
 
+template <typename T, bool kVector, int kMost, Keep kRead>
+cudaError_t run_few_of(Layout const& at, Plan const& plan, cudaStream_t stream) {
+  constexpr int kRows = Unit<T, kVector>::kRows;
+  FewArgs args{at.in, at.out, at.rows / kRows, at.column_in, at.column_out, static_cast<int>(at.columns), {}};
+  OuterDims<kFewDims>& outer = args.outer = without<kFewDims>(at, plan.unit);
+  if (plan.unit >= 0) {
+    int const to = outer.dims++;
+    outer.size[to] = at.outer.size[plan.unit] / kRows;
+    outer.in[to] = outer.out[to] = kRows;
+  }
+  return launch(few_columns<T, kVector, kMost, kRead>, args, {plan.blocks, plan.threads, 0, 1, false}, stream);
+}
+
+template <typename T, Keep kRead> cudaError_t run_few(Layout const& at, Plan const& plan, cudaStream_t stream) {
+  if (plan.unit_bytes == kVectorBytes) {
+    return plan.each == 4 ? run_few_of<T, true, 4, kRead>(at, plan, stream)
+                          : run_few_of<T, true, 16, kRead>(at, plan, stream);
+  }
+  if (plan.each == 4) return run_few_of<T, false, 4, kRead>(at, plan, stream);
+  if (plan.each == 16) return run_few_of<T, false, 16, kRead>(at, plan, stream);
+  if (plan.each == 64) return run_few_of<T, false, 64, kRead>(at, plan, stream);
+  if constexpr (sizeof(T) <= 4) return run_few_of<T, false, 128, kRead>(at, plan, stream);
+  return cudaErrorInvalidValue;
+}
+
 template <typename T> cudaError_t run_strided(Layout const& at, Plan const& plan, cudaStream_t stream) {
   StridedArgs const args{at.in, at.out, at.rows, at.columns, at.column_in, at.column_out, at.outer, plan.lanes};
   return launch(strided_rows<T>, args, {plan.blocks, kStridedThreads, 0, 1, false}, stream);
@@ -296,6 +322,7 @@ cudaError_t run_for(Layout const& at, Plan const& plan, void* workspace, cudaStr
     case Regime::kGrid: return run_grid<T, kRead>(at, plan, workspace, stream);
     case Regime::kAhead: return run_ahead<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T, kRead>(at, plan, stream);
+    case Regime::kFew: return run_few<T, kRead>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);
     case Regime::kSweeps: return run_sweeps<T, kMemory>(at, plan, workspace, stream);
   }

@@ -34,6 +34,7 @@ SOURCES: Final = Sources(
         "tile.cuh",
         "unit.cuh",
         "columns.cuh",
+        "few_columns.cuh",
         "strided.cuh",
         "sweeps.cuh",
     ),
@@ -54,6 +55,7 @@ REGIMES: Final = (
     "registers",
     "alone",
     "ahead",
+    "few",
 )
 
 _FIRST_CALL = threading.Lock()

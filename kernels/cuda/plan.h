@@ -33,6 +33,7 @@ enum class Regime : int {
   kRegisters = 9,  // team_rows.cuh, one block a row, in its registers
   kAlone = 10,     // team_rows.cuh, one block a row, which has an SM to itself
   kAhead = 11,     // ahead_rows.cuh, blocks of the whole chip a row, with an SM to each
+  kFew = 12,       // few_columns.cuh, a thread a row, or a vector of rows
 };
 
 struct Plan {
@@ -43,10 +44,10 @@ struct Plan {
   int threads;     // of a block
   int team;        // blocks that share a row (a tile of columns); 1 elsewhere
   int lanes;       // kGroup, kTile, kStrided: threads that share a row
-  int each;        // kGroup: vectors a thread holds
+  int each;        // kGroup: vectors a thread holds; kFew: columns it has room for
   int rows_each;   // kTile: rows of a tile
-  int unit;        // kColumns: the outer dimension whose stride is 1
-  int unit_bytes;  // kColumns: what a thread moves at once
+  int unit;        // kColumns, kFew: the outer dimension whose stride is 1, -1 if there is none
+  int unit_bytes;  // kColumns, kFew: what a thread moves at once
   int grain;       // kColumns: elements that tiles part between; 1 where their columns begin with a sector
   int across;      // kColumns: units across a tile
   int width;       // kColumns: rows of a tile

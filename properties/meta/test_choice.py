@@ -437,15 +437,15 @@ def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) 
         assert plan.shared <= device.shared_per_block
         assert plan.team <= device.max_cluster
         assert plan.unit_bytes == 16
-        assert plan.grain == _grain(plan, columns, strip, KINDS[kind][1])
+        assert plan.grain == _grain(plan, strip, KINDS[kind][1])
         # From anywhere in its first grain a tile reaches to the end of its last, or of the strip.
         assert plan.grain - 1 + min(plan.width + plan.grain - 1, strip) <= plan.across * per
 
 
-def _grain(plan: Plan, columns: int, strip: int, size: int) -> int:
+def _grain(plan: Plan, strip: int, size: int) -> int:
     """What tiles part between where strips lie behind each other: 1 if all begin with a sector, else a sector.
 
-    Strips shorter than a line need begin with a vector only. Of a thread's columns all must begin at the same place of a
+    Strips shorter than a line need begin with a vector only. All columns of a thread must begin at the same place of a
     grain: else it is a vector.
     """
     if strip * size % (16 if strip * size < 128 else 32) == 0:
@@ -482,6 +482,49 @@ def test_wide_tiles_of_columns_are_weighed_against_large_teams(
 ) -> None:
     plan = choose(shape, kind, H200)
     assert (plan.across, plan.team) == (across, team)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "regime", "unit_bytes"),
+    [
+        ((64, 3, 224, 224), "fp32", "few", 16),
+        ((64, 3, 224, 224), "bf16", "few", 16),
+        ((64, 3, 223, 223), "fp32", "few", 4),  # columns begin anywhere
+        ((100000, 16, 32), "fp32", "few", 16),
+        ((100000, 16, 24), "fp32", "few", 4),  # less than a line
+        ((100000, 17, 64), "fp32", "few", 4),  # more vectors than a thread has room for
+        ((512, 32, 2048), "fp32", "few", 4),
+        ((512, 33, 2048), "fp32", "columns", 16),
+        ((512, 64, 2048), "bf16", "few", 2),
+        ((512, 65, 2048), "bf16", "columns", 16),
+        ((512, 64, 127), "fp64", "few", 8),
+        ((512, 65, 40), "fp64", "columns", 16),
+        ((512, 128, 47), "fp32", "few", 4),
+        ((512, 128, 48), "fp32", "columns", 16),
+        ((512, 128, 127), "fp16", "few", 2),
+        ((512, 128, 128), "fp16", "columns", 16),
+        ((512, 129, 16), "fp16", "columns", 16),
+        ((512, 128, 3), "fp32", "strided", 0),
+        ((512, 64, 3), "fp32", "few", 4),
+        ((512, 2, 2048), "fp32", "few", 16),
+    ],
+)
+def test_few_columns_are_a_threads_own(
+    choose: Choose, shape: tuple[int, ...], kind: str, regime: str, unit_bytes: int
+) -> None:
+    plan = choose(shape, kind)
+    assert (plan.regime, plan.unit_bytes) == (regime, unit_bytes)
+    if regime == "few":
+        assert plan.each >= shape[1]
+        assert plan.blocks * plan.threads * plan.unit_bytes >= plan.rows * KINDS[kind][1]
+
+
+def test_few_columns_need_no_neighbours(choose: Choose) -> None:
+    every_second = choose((1000, 5, 50), strides=(600, 100, 2), out=(250, 50, 1))
+    assert (every_second.regime, every_second.unit, every_second.unit_bytes) == ("few", -1, 4)
+    assert choose((1000, 65, 50), strides=(65 * 100, 100, 2), out=(65 * 50, 50, 1)).regime == "strided"
+    # Rows that lie apart within: the kernels for rows are for elements behind each other.
+    assert choose((1000, 5), strides=(20, 2), out=(5, 1)).regime == "few"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ SHAPES = (
     *((23, 400001), (7, 1700001)),  # and rows of a part of the chip
     *((1, 1048577), (1, 9000001)),
     # Tiles of columns: of one that are shorter than a line, of many that share sectors, of blocks that share columns.
-    *((3, 33, 35), (4, 5, 8, 9), (2, 1000, 33), (3, 133, 20), (3, 200, 1155), (40, 300, 1028), (5, 129, 4, 9), (2, 4500, 50), (3, 70, 6)),
+    *((2, 1000, 33), (3, 133, 20), (3, 200, 1155), (40, 300, 1028), (5, 129, 4, 9), (2, 4500, 50), (3, 70, 6)),
+    *((3, 33, 35), (4, 5, 8, 9), (5, 3, 64), (3, 16, 44), (2, 61, 9), (3, 101, 7), (9, 40, 3)),  # few columns
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
 

@@ -167,4 +167,5 @@ def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> Non
         "registers",
         "alone",
         "ahead",
+        "few",
     }

@@ -60,6 +60,10 @@ CASES = (
     ("columns", SMALL, Case((60, 165), layout=Layout(order=(1, 0)))),
     ("columns", SMALL, Case((3, 133, 35))),
     ("columns", SMALL, Case((3, 133, 300), "bfloat16")),  # tiles that share sectors
+    ("few", SMALL, Case((5, 3, 64))),
+    ("few", SMALL, Case((7, 16, 34), "float64")),
+    ("few", SMALL, Case((3, 61, 35), "float16")),
+    ("few", SMALL, Case((3, 101, 9))),
     ("strided", SMALL, Case((6, 100, 2))),
 )
 
