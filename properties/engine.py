@@ -94,9 +94,13 @@ def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None
         return
 
 
-def _admit(result: Examination) -> None:
-    """Where no case could be run, nothing was examined."""
-    if result.not_run and not result.examples and not result.unsupported and not result.findings:
+def _admit(result: Examination, refused: str = "the candidate refused every case of it, as it may") -> None:
+    """Where no case could be run, or the candidate took none, nothing was examined."""
+    if result.examples or result.findings:
+        return
+    if result.unsupported:
+        result.outcome, result.reason = "not-examined", refused
+    elif result.not_run:
         result.outcome, result.reason = "not-examined", next(iter(result.not_run.values()))
 
 
@@ -110,9 +114,7 @@ def replay(subject: Subject, prop: Property, case: Case) -> Examination:
     except RefutedError:
         search.conclude()
     search.result.seconds = time.monotonic() - began
-    _admit(search.result)
-    if search.result.outcome == "passed" and not search.result.examples:
-        search.result.outcome, search.result.reason = "not-examined", "the candidate does not support this case"
+    _admit(search.result, "the candidate does not support this case")
     return search.result
 
 

@@ -168,9 +168,10 @@ def _reciprocal_overflows(rows: Rows) -> bool:
 
 
 def _subnormals_are_zeros(rows: Rows) -> bool:
-    """Whether rows that hold nothing but subnormal numbers became what rows of zeros become."""
+    """Whether rows that hold nothing but subnormal numbers became what rows of zeros become, and none such is right."""
     smallest = rows.form.quantum / rows.form.roundoff
-    return bool((np.abs(rows.x) < smallest).all() and np.isnan(rows.y).all())
+    right = ~rows.wrong & (rows.means > 0) & (rows.means < smallest)
+    return bool((np.abs(rows.x) < smallest).all() and np.isnan(rows.y).all() and not right.any())
 
 
 def _explained(rows: Rows) -> bool:

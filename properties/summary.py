@@ -161,10 +161,11 @@ def _worst(properties: list[Record], name: str, dtype: str = "") -> Record | Non
 
 
 def _by_dtype(console: Console, facts: Record) -> None:
-    """The worst errors of each dtype over all properties."""
+    """The worst errors of each dtype over all properties but those whose failures are only told."""
+    counted = [prop for prop in facts["properties"] if prop["outcome"] != "reported"]
     for dtype in DTYPE_FEATURES.values():
         names = ("scaling error / u", "mean error / u", "mean error / limit")
-        worst = [_worst(facts["properties"], name, dtype) for name in names]
+        worst = [_worst(counted, name, dtype) for name in names]
         if any(worst):
             words = ", ".join(f"{name} {_number(metric)}" for name, metric in zip(names, worst, strict=True))
             console.print(f"  worst in {dtype}: {words}", markup=False, soft_wrap=True)

@@ -132,7 +132,7 @@ def describe_error(error: BaseException, path: str) -> ErrorInfo:
         Path(frame.filename).parts[-3:] == ("torch", "utils", "cpp_extension.py") for frame in frames
     )
     try:
-        text = str(error)
+        text = str(error).removeprefix(f"{type(error).__name__}: ")  # of an error that quotes another
     except Exception as failure:  # noqa: BLE001 - a candidate's __str__ may raise anything
         text = f"(its message raises {type(failure).__name__})"
     if len(text) > MAX_TEXT:

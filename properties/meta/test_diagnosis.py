@@ -147,6 +147,18 @@ def test_short_rows_claim_no_padded_length_and_no_neighbouring_count(columns: in
     assert "padded" not in said
 
 
+def test_subnormal_numbers_are_not_taken_for_zeros_where_some_rows_of_them_are_right() -> None:
+    """As of a scale that overflows for the smallest of them only."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        small = mean(x) <= mean(x).median()
+        return torch.where(small, torch.nan, x.double() / mean(x))
+
+    said = words(program, "shape=5x33,values=tiny,seed=1")
+    assert "rows are wrong" in said
+    assert "taken for zeros" not in said
+
+
 def test_canaries_in_a_result_are_taken_for_what_they_are() -> None:
     given = inputs.build(parse("shape=2x4,layout=step2,seed=3"))
     read: Input = given

@@ -163,6 +163,14 @@ def test_a_refusal_counts_as_unsupported_unless_it_is_compulsory(make_subject: M
     assert (seen.outcome, seen.unsupported > 0) == ("passed", True)
 
 
+def test_where_every_case_was_refused_nothing_was_examined(make_subject: MakeSubject) -> None:
+    half = f"if x.dtype != torch.float32 and x.shape[1] > 40: raise ValueError('too long')\n{RIGHT}"
+    long = replace(contract.SHAPES, pinned=(Case((3, 99), "float16"), Case((3, 99), "float64")), cases=None)
+    seen = examined(long, make_subject, half)
+    assert (seen.outcome, seen.examples, seen.unsupported > 0) == ("not-examined", 0, True)
+    assert seen.reason == "the candidate refused every case of it, as it may"
+
+
 def test_a_replay_runs_one_case_in_a_fresh_worker(make_subject: MakeSubject) -> None:
     subject = make_subject("self.n = getattr(self, 'n', 0) + 1\nreturn x / x.abs().mean(1, keepdim=True) * self.n")
     subject.probe()

@@ -87,6 +87,15 @@ def test_the_table_says_where_the_worst_was_seen_and_cuts_nothing_off() -> None:
     assert line.split()[-5] == "-", "of what has no figure"
 
 
+def test_what_is_only_told_is_not_the_worst_of_its_type() -> None:
+    made = report("k")
+    shapes, told, *_ = made["candidates"][0]["targets"]["cpu"]["properties"]
+    for each, value in ((shapes, 0.25), (told, 7e7)):
+        each["worst"] = {"mean error / limit, fp32": {"value": value, "bound": 1.0, "case": "shapes:shape=2x3"}}
+    (line,) = (line for line in summary.text(made, 100).splitlines() if line.startswith("  worst in fp32"))
+    assert line.endswith("mean error / limit 0.25")
+
+
 def test_who_could_not_be_judged_has_the_reason_and_no_table() -> None:
     (line,) = summary.text(report("k", reason="needs a GPU", verdict="not-judged"), 100).splitlines()[1:]
     assert line == "k: not-judged: needs a GPU"

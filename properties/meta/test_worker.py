@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from .. import worker, worker_gpu
+from .. import worker, worker_gpu, worker_output
 from ..protocol import Place, View
 
 
@@ -108,3 +108,8 @@ def test_a_collected_result_that_cannot_be_read_is_the_candidates_error(monkeypa
     reply = session.handle({"op": "collect", "kept": "early", "view": view, "output": place})
     assert reply["outcome"] == "raised"
     assert reply["device_lost"] is False
+
+
+def test_an_error_that_quotes_one_of_its_kind_names_it_once() -> None:
+    told = worker_output.describe_error(RuntimeError("RuntimeError: no such operator"), "k.py")
+    assert (told.type, told.text) == ("RuntimeError", "no such operator")
