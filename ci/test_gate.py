@@ -115,7 +115,7 @@ def test_without_a_base_every_expected_case_says_so(tmp_path: Path, capsys: pyte
     assert [case.name for case in found.cases] == list(gate_cases.read(gate_cases.COMMITTED, "cuda"))
     assert {case.reason for case in found.cases} == {"no-baseline"}
     said = capsys.readouterr().out
-    assert "not-measured (no-baseline): 33 cases, 32768x65535-float32 among them: git rev-parse" in said
+    assert "not-measured (no-baseline): 35 cases, 32768x65535-float32 among them: git rev-parse" in said
     assert "not a git repository" in said
     assert "verdict: not-measured (exit code 69)" in said
 

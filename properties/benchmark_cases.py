@@ -85,6 +85,7 @@ _CUDA = (
     _of("1024x65535"),
     _of("64x1000x33x35", "of_copy", 0.80),  # the columns are not innermost
     _of("4096x4096", "of_copy", 0.80, layout="order1.0"),
+    *(_of("512x3x224x224", "of_copy", 0.90, dtype) for dtype in ("float32", "bfloat16")),  # images: three columns
     _of("16x65535", "of_copy", 1 / 1.4),  # short: replayed from a graph, over inputs that exceed the cache
     _of("128x1024", "of_copy", 1 / 1.4),
     _of("1x65535", "of_copy", 1 / 2),  # two steps over the whole chip against one
