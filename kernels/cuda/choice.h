@@ -20,6 +20,10 @@ inline Plan kernel(Layout const& at, Limits const& device) {
     return tiled(at, device) ? tile(at, memory_of(device)) : group(at, device);
   }
   int const unit = neighbours(at);
+  if (slabs(at, device, unit)) {
+    Plan const plan = slab(at, device);
+    if (plan.blocks <= kMostBlocks) return plan;
+  }
   if (few_columns(at, unit)) {
     Plan const plan = few(at, unit);
     if (plan.blocks <= kMostBlocks) return plan;

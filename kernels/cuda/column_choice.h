@@ -12,6 +12,12 @@ namespace choice {
 constexpr int kColumnThreads = 256;
 constexpr int kColumnTeam = 8;  // blocks that share the columns of a tile, at most
 constexpr int kStridedThreads = 256;
+constexpr int kSlabThreads = 256;
+constexpr int kSlabTile = 24 << 10;  // bytes: 12 KB have 0.68 of a copy, not 0.79, for 100 x 15 bf16
+constexpr int kSlabMost = 48 << 10;  // bytes of a slab: under 2^15 elements, and several blocks an SM
+constexpr int kSlabRows = 1024;      // of a tile: the scales take 8 KB, or 16
+constexpr int kSlabLanes = 32;
+
 // The outer dimension along which rows are neighbours in both tensors, or -1.
 inline int neighbours(Layout const& at) {
   int found = -1;
@@ -134,6 +140,48 @@ inline Plan few(Layout const& at, int unit) {
   plan.each = at.columns <= 4 ? 4 : at.columns <= 16 ? 16 : at.columns <= 64 ? 64 : 128;
   plan.threads = few_threads(vectors, plan.each);
   plan.blocks = ceil_div(at.rows / (plan.unit_bytes / size), plan.threads);
+  return plan;
+}
+
+// Are strips short, and all elements of one behind each other, as are the strips? What is read for one row is shared with
+// others then, and tiles of columns or threads of their own ask for it again and again: 0.12 to 0.5 of a copy where tiles
+// of whole slabs have 0.8 to 0.95.
+inline bool slabs(Layout const& at, Limits const& device, int unit) {
+  if (unit != 1 || at.outer.dims != 2 || at.outer.size[0] < device.sms) return false;
+  int const size = element_bytes(at.kind);
+  std::int64_t const strip = at.outer.size[1];
+  std::int64_t const slab = strip * at.columns;
+  bool const dense = at.column_in == strip && at.column_out == strip && at.outer.in[0] == slab && at.outer.out[0] == slab;
+  if (!dense || slab * size > kSlabMost || strip > kSlabRows || !alike(at, kVector)) return false;
+  // Strips of whole sectors are read as well without, if they are a line wide or have many columns (1.03, not 0.95, for
+  // 700 x 8 fp32), as are vectors of few columns.
+  bool const line = strip * size >= kLine;
+  bool const vectors = strips_aligned(at, unit, kVector);
+  if (line && vectors && at.columns <= 16) return false;
+  if (strips_aligned(at, unit, kSector) && (line || at.columns >= 512)) return false;
+  // With the strip grow the conflicts of threads that ask for the scales of a vector's rows, most with eight rows a
+  // vector: 0.80, 0.71, 0.58 and 0.45 of a copy for 33 x 24, 36, 65 and 127 bf16.
+  if (size == 2) return strip < (vectors || at.columns <= 128 ? 40 : 72);
+  return !vectors || strip < 48;
+}
+
+inline Plan slab(Layout const& at, Limits const& device) {
+  std::int64_t const size = element_bytes(at.kind), sum = at.kind == Kind::kFloat64 ? 8 : 4;
+  std::int64_t const strip = at.outer.size[1];
+  std::int64_t const elements = strip * at.columns;  // of a slab
+  // No more slabs a tile than leave two tiles for each SM.
+  std::int64_t each = smaller(kSlabTile / (elements * size), kSlabRows / strip);
+  each = larger(1, smaller(each, at.outer.size[0] / (2 * device.sms)));
+  std::int64_t const rows = each * strip;
+  Plan plan{};
+  plan.regime = Regime::kSlab;
+  plan.threads = kSlabThreads;
+  plan.team = 1;
+  plan.unit = 1;
+  plan.rows_each = static_cast<int>(each);
+  plan.lanes = static_cast<int>(smaller(smaller(at.columns, kSlabLanes), ceil_div(kSlabThreads, rows)));
+  plan.shared = (ceil_div(each * elements * size, kVector) + 2) * kVector + rows * (2 + plan.lanes) * sum;
+  plan.blocks = ceil_div(at.outer.size[0], each);
   return plan;
 }
 

@@ -14,6 +14,7 @@
 #include "few_columns.cuh"
 #include "grid_rows.cuh"
 #include "group.cuh"
+#include "slabs.cuh"
 #include "strided.cuh"
 #include "sweeps.cuh"
 #include "team_rows.cuh"
@@ -23,6 +24,7 @@ namespace l1norm {
 namespace {
 
 static_assert(choice::kColumnThreads == kColumnThreads, "column_choice.h and columns.cuh disagree");
+static_assert(choice::kSlabThreads == kSlabThreads, "column_choice.h and slabs.cuh disagree");
 static_assert(choice::kStridedThreads == kStridedThreads, "column_choice.h and strided.cuh disagree");
 static_assert(choice::kTeamStatic % kLineBytes == 0 && choice::kTeamStatic >= sizeof(Mailbox<double>) &&
                   choice::kTeamStatic >= sizeof(GridSlots<double>),
@@ -303,6 +305,16 @@ template <typename T, Keep kRead> cudaError_t run_few(Layout const& at, Plan con
   return cudaErrorInvalidValue;
 }
 
+template <typename T, Keep kRead> cudaError_t run_slab(Layout const& at, Plan const& plan, cudaStream_t stream) {
+  auto const reciprocal = [](std::int64_t number) {
+    return static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, number));
+  };
+  int const columns = static_cast<int>(at.columns), strip = static_cast<int>(at.outer.size[1]);
+  SlabArgs const args{at.in,         at.out,    at.outer.size[0], columns, strip, plan.rows_each, plan.lanes,
+                      reciprocal(strip * columns), reciprocal(strip)};
+  return launch(slab_rows<T, kRead>, args, {plan.blocks, kSlabThreads, plan.shared, 1, false}, stream);
+}
+
 template <typename T> cudaError_t run_strided(Layout const& at, Plan const& plan, cudaStream_t stream) {
   StridedArgs const args{at.in, at.out, at.rows, at.columns, at.column_in, at.column_out, at.outer, plan.lanes};
   return launch(strided_rows<T>, args, {plan.blocks, kStridedThreads, 0, 1, false}, stream);
@@ -322,6 +334,7 @@ cudaError_t run_for(Layout const& at, Plan const& plan, void* workspace, cudaStr
     case Regime::kGrid: return run_grid<T, kRead>(at, plan, workspace, stream);
     case Regime::kAhead: return run_ahead<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T, kRead>(at, plan, stream);
+    case Regime::kSlab: return run_slab<T, kRead>(at, plan, stream);
     case Regime::kFew: return run_few<T, kRead>(at, plan, stream);
     case Regime::kStrided: return run_strided<T>(at, plan, stream);
     case Regime::kSweeps: return run_sweeps<T, kMemory>(at, plan, workspace, stream);

@@ -35,6 +35,7 @@ SOURCES: Final = Sources(
         "unit.cuh",
         "columns.cuh",
         "few_columns.cuh",
+        "slabs.cuh",
         "strided.cuh",
         "sweeps.cuh",
     ),
@@ -56,6 +57,7 @@ REGIMES: Final = (
     "alone",
     "ahead",
     "few",
+    "slab",
 )
 
 _FIRST_CALL = threading.Lock()

@@ -34,6 +34,7 @@ enum class Regime : int {
   kAlone = 10,     // team_rows.cuh, one block a row, which has an SM to itself
   kAhead = 11,     // ahead_rows.cuh, blocks of the whole chip a row, with an SM to each
   kFew = 12,       // few_columns.cuh, a thread a row, or a vector of rows
+  kSlab = 13,      // slabs.cuh, tiles of whole strips
 };
 
 struct Plan {
@@ -43,9 +44,9 @@ struct Plan {
   Memory memory;
   int threads;     // of a block
   int team;        // blocks that share a row (a tile of columns); 1 elsewhere
-  int lanes;       // kGroup, kTile, kStrided: threads that share a row
+  int lanes;       // kGroup, kTile, kStrided, kSlab: threads that share a row
   int each;        // kGroup: vectors a thread holds; kFew: columns it has room for
-  int rows_each;   // kTile: rows of a tile
+  int rows_each;   // kTile: rows of a tile; kSlab: slabs of a tile
   int unit;        // kColumns, kFew: the outer dimension whose stride is 1, -1 if there is none
   int unit_bytes;  // kColumns, kFew: what a thread moves at once
   int grain;       // kColumns: elements that tiles part between; 1 where their columns begin with a sector

@@ -426,7 +426,7 @@ def test_every_plan_fits_its_device_and_holds_its_rows(choose: Choose, name: str
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_tile_of_columns_is_covered(choose: Choose, name: str, kind: str) -> None:
     device = DEVICES[name]
-    for outer, columns, strip in itertools.product((1, 64), (129, 1000, 4096, 70000), (8, 20, 33, 1024, 1155, 50176)):
+    for outer, columns, strip in itertools.product((1, 20), (129, 1000, 4096, 70000), (8, 20, 33, 1024, 1155, 50176)):
         plan = choose((outer, columns, strip), kind, device)
         assert plan.regime == "columns"
         per = plan.unit_bytes // KINDS[kind][1]
@@ -491,21 +491,21 @@ def test_wide_tiles_of_columns_are_weighed_against_large_teams(
         ((64, 3, 224, 224), "bf16", "few", 16),
         ((64, 3, 223, 223), "fp32", "few", 4),  # columns begin anywhere
         ((100000, 16, 32), "fp32", "few", 16),
-        ((100000, 16, 24), "fp32", "few", 4),  # less than a line
+        ((100, 16, 24), "fp32", "few", 4),  # less than a line
         ((100000, 17, 64), "fp32", "few", 4),  # more vectors than a thread has room for
         ((512, 32, 2048), "fp32", "few", 4),
         ((512, 33, 2048), "fp32", "columns", 16),
         ((512, 64, 2048), "bf16", "few", 2),
         ((512, 65, 2048), "bf16", "columns", 16),
-        ((512, 64, 127), "fp64", "few", 8),
-        ((512, 65, 40), "fp64", "columns", 16),
-        ((512, 128, 47), "fp32", "few", 4),
-        ((512, 128, 48), "fp32", "columns", 16),
-        ((512, 128, 127), "fp16", "few", 2),
-        ((512, 128, 128), "fp16", "columns", 16),
-        ((512, 129, 16), "fp16", "columns", 16),
-        ((512, 128, 3), "fp32", "strided", 0),
-        ((512, 64, 3), "fp32", "few", 4),
+        ((100, 64, 127), "fp64", "few", 8),
+        ((100, 65, 40), "fp64", "columns", 16),
+        ((100, 128, 47), "fp32", "few", 4),
+        ((100, 128, 48), "fp32", "columns", 16),
+        ((100, 128, 127), "fp16", "few", 2),
+        ((100, 128, 128), "fp16", "columns", 16),
+        ((100, 129, 16), "fp16", "columns", 16),
+        ((100, 128, 3), "fp32", "strided", 0),
+        ((100, 64, 3), "fp32", "few", 4),
         ((512, 2, 2048), "fp32", "few", 16),
     ],
 )
@@ -517,6 +517,45 @@ def test_few_columns_are_a_threads_own(
     if regime == "few":
         assert plan.each >= shape[1]
         assert plan.blocks * plan.threads * plan.unit_bytes >= plan.rows * KINDS[kind][1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "regime"),
+    [
+        ((10000, 3, 5), "fp32", "slab"),
+        ((10000, 100, 2), "bf16", "slab"),
+        ((10000, 700, 7), "fp32", "slab"),
+        ((131, 700, 7), "fp32", "strided"),  # not one for each SM
+        ((10000, 1755, 7), "fp32", "slab"),  # 48 KB
+        ((10000, 1756, 7), "fp32", "strided"),
+        ((10000, 511, 8), "fp32", "slab"),
+        ((10000, 512, 8), "fp32", "columns"),  # many columns of whole sectors
+        ((10000, 128, 32), "fp32", "few"),  # sectors, a line of them
+        ((10000, 16, 36), "fp32", "few"),  # vectors, a line of them
+        ((10000, 17, 36), "fp32", "slab"),
+        ((10000, 129, 52), "fp32", "columns"),  # vectors of many rows
+        ((10000, 2, 1023), "fp32", "slab"),
+        ((10000, 2, 1025), "fp32", "few"),
+        ((10000, 100, 39), "bf16", "slab"),
+        ((10000, 100, 41), "bf16", "few"),
+        ((10000, 200, 71), "bf16", "slab"),
+        ((10000, 200, 73), "bf16", "columns"),
+        ((10000, 200, 40), "bf16", "columns"),
+    ],
+)
+def test_short_strips_are_read_slab_by_slab(choose: Choose, shape: tuple[int, ...], kind: str, regime: str) -> None:
+    count, columns, strip = shape
+    plan = choose(shape, kind)
+    assert plan.regime == regime
+    if regime == "slab":
+        size = KINDS[kind][1]
+        assert plan.blocks * plan.rows_each >= count
+        assert plan.rows_each * strip * columns < 2**15, "so that element numbers divide exactly"
+        assert plan.rows_each * strip * columns * size + plan.rows_each * strip * size <= plan.shared <= 99 << 10
+        dense = (columns * strip, strip, 1)
+        assert choose(shape, kind, strides=(columns * strip + 16, strip, 1), out=dense).regime != "slab"
+        assert choose(shape, kind, strides=dense, out=dense, offset=1).regime != "slab"
+        assert choose(shape, kind, strides=(columns * strip, 1, columns), out=dense).regime != "slab"
 
 
 def test_few_columns_need_no_neighbours(choose: Choose) -> None:

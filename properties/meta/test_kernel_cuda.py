@@ -64,6 +64,17 @@ SHAPES = (
     # Tiles of columns: of one that are shorter than a line, of many that share sectors, of blocks that share columns.
     *((2, 1000, 33), (3, 133, 20), (3, 200, 1155), (40, 300, 1028), (5, 129, 4, 9), (2, 4500, 50), (3, 70, 6)),
     *((3, 33, 35), (4, 5, 8, 9), (5, 3, 64), (3, 16, 44), (2, 61, 9), (3, 101, 7), (9, 40, 3)),  # few columns
+    # Slabs: a tile of them, one a tile, more than a tile, rows that all or none of a block's threads share.
+    *(
+        (150, 3, 5),
+        (1001, 24, 2),
+        (3000, 64, 9),
+        (140, 1000, 7),
+        (133, 129, 15),
+        (1501, 5, 60),
+        (200, 33, 36),
+        (135, 2, 1001),
+    ),
 )
 LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), Layout(step=2))
 

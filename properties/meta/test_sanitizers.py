@@ -168,4 +168,5 @@ def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> Non
         "alone",
         "ahead",
         "few",
+        "slab",
     }

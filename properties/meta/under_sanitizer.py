@@ -64,7 +64,10 @@ CASES = (
     ("few", SMALL, Case((7, 16, 34), "float64")),
     ("few", SMALL, Case((3, 61, 35), "float16")),
     ("few", SMALL, Case((3, 101, 9))),
-    ("strided", SMALL, Case((6, 100, 2))),
+    ("slab", SMALL, Case((9, 3, 5))),
+    ("slab", SMALL, Case((31, 101, 7), "bfloat16")),
+    ("slab", SMALL, Case((5, 300, 3), "float64")),
+    ("strided", SMALL, Case((3, 100, 2))),
 )
 
 
