@@ -92,6 +92,10 @@ def _search(search: Search, seed: int, database: ExampleDatabase | None) -> None
         test()
     except RefutedError:
         return
+    except hypothesis.errors.FlakyFailure:
+        # What failed has passed before, or passes when it is run again: the candidate's doing, if a case failed at all.
+        if not search.refuted:
+            raise
 
 
 def _admit(result: Examination, refused: str = "the candidate refused every case of it, as it may") -> None:

@@ -104,7 +104,28 @@ def test_what_fails_only_after_other_calls_is_called_so(make_subject: MakeSubjec
     body = "self.n = getattr(self, 'n', 0) + 1\nreturn x / x.abs().mean(1, keepdim=True) * (1 + (self.n > 40))"
     finding = examined(contract.SHAPES, make_subject, body).findings[0]
     assert finding.kind is Kind.STATE_LEAK
-    assert finding.text.startswith("fails only after other calls: ")
+    assert finding.text.startswith("fails only after other calls, and then: ")
+
+
+def test_what_comes_and_goes_while_it_is_searched_is_a_finding_and_no_error_of_the_search(
+    make_subject: MakeSubject,
+) -> None:
+    """Hypothesis finds that a case fails which has passed before, and raises an error of its own."""
+    body = f"self.n = getattr(self, 'n', 0) + 1\n{RIGHT.replace('return', 'y =')}\nreturn y if self.n % 11 else y * 2"
+    subject = make_subject(body)
+    assert subject.probe() is None, subject.broken
+    for seed in range(1, 5):
+        seen = engine.examine(subject, contract.LAYOUTS, QUICK, seed)
+        assert seen.outcome == "failed"
+        assert seen.findings[0].kind in (Kind.NONDETERMINISTIC, Kind.STATE_LEAK, Kind.WRONG_VALUE)
+
+
+def test_a_case_that_passes_when_it_is_repeated_is_not_repeated_behind_another(make_subject: MakeSubject) -> None:
+    """Wrong for any other width than its first: behind the case that failed first, all of one width would fail."""
+    body = "self.n = getattr(self, 'n', x.shape[1])\nreturn x / x.abs().sum(1, keepdim=True) * self.n"
+    finding = examined(contract.SHAPES, make_subject, body).findings[0]
+    assert finding.kind is Kind.STATE_LEAK
+    assert finding.text.startswith("fails only after other calls, and then: ")
 
 
 def test_what_fails_at_times_is_called_so(make_subject: MakeSubject) -> None:

@@ -130,7 +130,8 @@ def test_a_stream_that_is_not_joined_is_found(body: str, late: str, stream: str,
     said = {Kind.WRONG_STREAM, Kind.WRONG_VALUE} if late == "failed" else {Kind.WRONG_STREAM}
     for prop, outcome in ((execution.LATE, late), (execution.STREAM, stream)):
         seen = examined(prop, make_subject, body)
-        assert seen.outcome == outcome, seen.findings
+        # There it is plainly wrong, too.
+        assert seen.outcome == outcome or (late, seen.outcome) == ("failed", "failed"), seen.findings
         assert {finding.kind for finding in seen.findings} <= said
 
 
@@ -145,7 +146,7 @@ def test_what_cannot_be_captured_in_a_graph_is_told_in_words_and_the_next_case_i
 ) -> None:
     body = "mean = x.abs().mean(1, keepdim=True)\nif float(mean.max()) < 0:\n    return x\nreturn x / mean"
     seen = examined(graphs.GRAPH, make_subject, body)
-    assert (seen.outcome, seen.findings, seen.examples) == ("passed", (), 0)
+    assert (seen.outcome, seen.findings, seen.examples) == ("not-examined", (), 0)
     assert all(note.startswith("cannot be captured in a CUDA graph: ") for note in seen.notes)
     promised = examined(graphs.GRAPH, make_subject, body, required=frozenset({"fp32", "graph"}))
     assert (promised.outcome, promised.findings[0].kind) == ("failed", Kind.UNSUPPORTED)
