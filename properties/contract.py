@@ -102,6 +102,8 @@ LONG_ROWS = Property(
             "shape=1100x4099,seed=30",
             # More than 2^24 elements: float32 does not count them any more.
             "shape=4099x4099,seed=30",
+            # Double precision at such a size.
+            "shape=70x65537,dtype=float64,seed=30",
             # As large in two bytes; maps of features, in both orders.
             "shape=131x32771,dtype=float16,seed=30",
             "shape=2x3x257x259,seed=30",
@@ -136,7 +138,7 @@ VALUES = Property(
     + tuple(
         parse(f"shape=9x161,dtype={dtype},values={values},seed=5")
         for dtype in DTYPES
-        for values in ("padded", "half", "sorted")
+        for values in ("padded", "padded-before", "half", "sorted")
     )
     + tuple(
         parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")
@@ -256,6 +258,8 @@ LAYOUTS = Property(
             "shape=48x64,layout=offset128+pitch128,seed=8",
             "shape=40x65,layout=step17,seed=8",
             "shape=6x257,layout=offset1048577,seed=8",
+            # A place that float32 does not hold.
+            "shape=5x65,layout=offset16777217,seed=8",
             "shape=2x5x2x1x2x3,dtype=float16,layout=order1.0.5.2.4.3,seed=8",
             "shape=3x65x2x1x2x3,layout=offset3+pitch2,seed=8",
             "shape=6x1025,layout=pitch3,seed=8",

@@ -14,7 +14,7 @@ from .findings import Finding, Kind
 from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
-from .protocol import DIFFERENTIABLE, GUISES, SETTINGS, Way
+from .protocol import DIFFERENTIABLE, GUISES, LEARNT, SETTINGS, Way
 from .trial import Trial
 
 
@@ -118,7 +118,11 @@ def _not_made_for(given: inputs.Input, seen: Observation) -> str:
 _CIRCUMSTANCES = {
     **{setting: Manner(setting=setting) for setting in SETTINGS},
     **{f"given {guise}": Manner(stand_in=guise) for guise in GUISES},
-    f"given {DIFFERENTIABLE}, inside torch.no_grad": Manner(stand_in=DIFFERENTIABLE, setting="inside torch.no_grad"),
+    **{
+        f"given {asking}, inside torch.no_grad": Manner(stand_in=asking, setting="inside torch.no_grad")
+        for asking in (DIFFERENTIABLE, LEARNT)
+    },
+    "from another thread": Manner(way=Way.ELSEWHERE),
     "given rows of a larger tensor, which nobody else names": Manner(way=Way.LENT),
 }
 #: Those that a program need not have been made for: of the guises, all but a view.
@@ -127,7 +131,7 @@ _MAY_BE_REFUSED = (
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
     *(f"given {guise}" for guise in GUISES[1:]),
-    f"given {DIFFERENTIABLE}, inside torch.no_grad",
+    *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
 
 #: Recipes that make no row of zeros.
@@ -181,8 +185,8 @@ COMPILE = Property(
 # is a handful of calls. Some are large enough to be shared out among threads.
 SETTING = Property(
     "settings",
-    "Inside no_grad and inference_mode, in evaluation, with few threads or many, and for a view, a parameter, an"
-    " inference tensor or a part of a larger one, the result is the same.",
+    "Inside no_grad and inference_mode, in evaluation, with few threads or many, from another thread, and for a view, a"
+    " parameter, an inference tensor or a part of a larger one, the result is the same.",
     None,
     in_settings,
     pinned=tuple(

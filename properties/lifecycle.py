@@ -121,7 +121,7 @@ def ending(trial: Trial, case: Case) -> None:
 # row's sum is above the largest number.
 INSTANCES = Property(
     "instances",
-    "A second instance, a copy, and one that was loaded or turned into a type are right, and disturb no other.",
+    "A second instance, a copy, and one that was saved, loaded or turned into a type are right, and disturb no other.",
     None,
     instances,
     pinned=(

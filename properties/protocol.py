@@ -50,12 +50,15 @@ SETTINGS = (
 GUISES = ("a view of another tensor", "a parameter", "an inference tensor")
 #: The result of a differentiable operation: handed over where no gradients are taken.
 DIFFERENTIABLE = "a tensor that asks for a gradient"
+#: What is trained, and nobody's result: handed over there, too, as where a weight is normalised.
+LEARNT = "a parameter that asks for a gradient"
 #: What becomes of a model beside its first instance, in the words of a report; `worker_models.MAKERS` makes each so.
 INSTANCES = (
     "a second instance",
     "a copy (copy.deepcopy)",
     "an instance with the state of the first (load_state_dict)",
     "an instance that was turned into the input's type (model.to)",
+    "an instance that was saved and loaded (torch.save)",
 )
 #: A worker fills results with this byte once they were copied out, as their caller may: no pattern of memory that
 #: nobody wrote, and a finite number in every format.
@@ -74,6 +77,8 @@ class Way(enum.StrEnum):
     """The graph that was captured last is replayed on what now lies where its input lay; the model is not called."""
     OFTEN = "often"
     """`CALLS_IN_A_ROW` times on one input."""
+    ELSEWHERE = "elsewhere"
+    """From another thread, while this one waits."""
     LENT = "lent"
     """On rows of a larger tensor in torch's own memory, which nobody else names."""
 

@@ -39,6 +39,7 @@ GENERAL = (
     "outlier",
     "sparse",
     "padded",
+    "padded-before",
     "half",
     "sorted",
 )

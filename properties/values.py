@@ -333,6 +333,14 @@ def _padded(grid: Grid, fmt: Format) -> torch.Tensor:
     return torch.where(grid.column < length, _signed(grid, fmt), 0.0)
 
 
+def _padded_before(grid: Grid, fmt: Format) -> torch.Tensor:
+    """The same with the zeros in front, in every third row or so half of them in front and half behind."""
+    zeros = _below(grid.row_noise, grid.columns // 2 + 1)
+    first = torch.where(_below(grid.row_noise, 3, 17) == 0, zeros // 2, zeros)
+    there = (grid.column >= first) & (grid.column < first + grid.columns - zeros)
+    return torch.where(there, _signed(grid, fmt), 0.0)
+
+
 def _half(grid: Grid, fmt: Format) -> torch.Tensor:
     """`signed`, but what is negative is zero: what an activation leaves."""
     return _signed(grid, fmt).clamp_min(0.0)
@@ -401,6 +409,7 @@ RECIPES: dict[str, Recipe] = {
     "one-tall": _one_tall,
     "sparse": _sparse,
     "padded": _padded,
+    "padded-before": _padded_before,
     "half": _half,
     "sorted": _sorted,
     "masked": _masked,

@@ -197,6 +197,8 @@ class Session:
             return result
         if way == Way.COMPILED:
             return worker_ways.compiled(model)(tensor)
+        if way == Way.ELSEWHERE:
+            return worker_ways.elsewhere(model, tensor)
         if way == Way.CAPTURED:
             self._captured = Captured(model, tensor)
         if way in (Way.CAPTURED, Way.REPLAYED):

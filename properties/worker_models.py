@@ -6,6 +6,7 @@ What is called by itself after the candidate was imported is bound before, as in
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from .worker_output import describe_error
 Model = Callable[..., object]
 
 _deep_copy = copy.deepcopy
+_BytesIO, _save, _load = io.BytesIO, torch.save, torch.load
 _Module = torch.nn.Module
 _state, _load_state, _to = torch.nn.Module.state_dict, torch.nn.Module.load_state_dict, torch.nn.Module.to
 
@@ -35,12 +37,22 @@ def _of_type(another: Model, dtype: torch.dtype) -> Model:
     return _to(another, dtype) if isinstance(another, _Module) else another
 
 
+def _from_file(first: Model) -> Model:
+    """What the first is when it was written as a whole and read again, as where a model is sent to another process."""
+    file = _BytesIO()
+    _save(first, file)
+    file.seek(0)
+    read: Model = _load(file, weights_only=False)
+    return read
+
+
 #: How each of `protocol.INSTANCES` is made, of the first, of what makes another, and of the type that it is to have.
 MAKERS: dict[str, Callable[[Model, Callable[[], Model], torch.dtype], Model]] = {
     "a second instance": lambda _, make, __: make(),
     "a copy (copy.deepcopy)": lambda first, _, __: _deep_copy(first),
     "an instance with the state of the first (load_state_dict)": lambda first, make, _: _with_state(first, make()),
     "an instance that was turned into the input's type (model.to)": lambda _, make, dtype: _of_type(make(), dtype),
+    "an instance that was saved and loaded (torch.save)": lambda first, _, __: _from_file(first),
 }
 
 

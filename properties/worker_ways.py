@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from .protocol import CALLS_A_THREAD, CALLS_IN_A_ROW, DIFFERENTIABLE, SECONDS_IN_A_ROW
+from .protocol import CALLS_A_THREAD, CALLS_IN_A_ROW, DIFFERENTIABLE, LEARNT, SECONDS_IN_A_ROW
 from .worker_gpu import FRESH_BYTE
 
 #: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
@@ -81,6 +81,7 @@ STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
     "a parameter": lambda x: _Parameter(x, requires_grad=False),
     "an inference tensor": _made_in_inference_mode,
     DIFFERENTIABLE: _differentiable,
+    LEARNT: lambda x: _Parameter(_detach(x)),
     "list": lambda x: x.tolist(),
     "None": lambda _: None,
     "number": lambda _: 1.0,
@@ -229,6 +230,25 @@ def side_by_side(model: Model, inputs: tuple[torch.Tensor, torch.Tensor]) -> tup
     if errors:
         raise errors[0]
     return rarest(results[0]), rarest(results[1])
+
+
+def elsewhere(model: Model, given: torch.Tensor) -> object:
+    """Call the model from another thread, while this one waits: what was set up for one thread is not there."""
+    results: list[object] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(model(given))
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything; raised again below
+            errors.append(error)
+
+    thread = _Thread(target=work)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def rarest(found: list[object]) -> object:

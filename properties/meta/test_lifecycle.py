@@ -15,7 +15,7 @@ from ..runner import Runner
 from ..trial import Trial
 from .conftest import RIGHT, MakeSubject
 
-SECOND, COPY, LOADED, TURNED = INSTANCES
+SECOND, COPY, LOADED, TURNED, READ = INSTANCES
 CASE = "shape=3x33,dtype=float16,seed=1"
 #: What a test's candidate keeps: which instance it is, and something in its state.
 HEAD = """
@@ -65,6 +65,7 @@ def test_each_is_made_as_it_is_called() -> None:
         COPY: (1.0, torch.float32),
         LOADED: (1.0, torch.float32),
         TURNED: (0.0, torch.float16),
+        READ: (1.0, torch.float32),
     }
     assert float(first.one) == 1.0
 
@@ -104,6 +105,17 @@ def test_a_copy_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
     raises = f"if hasattr(self, 'copy'): raise KeyError('copy')\n{RIGHT}"
     (found,) = tried(make_subject, raises, head, "shape=3x33").findings
     assert (found.kind, "KeyError" in found.text) == (Kind.UNSUPPORTED, True)
+
+
+def test_one_that_was_saved_and_loaded_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
+    refuses = "torch.nn.Module.__reduce_ex__ = lambda *_: 1 / 0\ntorch.nn.Module.__deepcopy__ = lambda self, _: self"
+    trial = tried(make_subject, RIGHT, refuses)
+    assert not trial.findings
+    assert [note for note in trial.notes if note.startswith(f"cannot be had as {READ}: ZeroDivisionError")]
+    head = "def read(self, state):\n    self.__dict__.update(state)\n    self.read = True\n"
+    head += "torch.nn.Module.__setstate__ = read\ntorch.nn.Module.__deepcopy__ = lambda self, _: type(self)()"
+    (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'read') else x\n{RIGHT}", head).findings
+    assert found.text.startswith(f"{READ}: ")
 
 
 def test_one_that_ends_the_process_where_it_is_copied_has_crashed(make_subject: MakeSubject) -> None:

@@ -37,6 +37,7 @@ KNOWN = {
     "one-tall": 628420227,
     "sparse": 3287098098,
     "padded": 2677206898,
+    "padded-before": 3623082421,
     "half": 3567957654,
     "sorted": 2815797335,
     "masked": 3579139274,
@@ -165,6 +166,9 @@ def test_what_a_recipe_promises_by_name() -> None:
     padding = (values.fill((9, 500), "float32", "padded", 1).flip(1) == 0).cummin(1).values.sum(1)
     assert len(set(padding.tolist())) > 5
     assert (padding <= 250).all()
+    before = (values.fill((9, 500), "float32", "padded-before", 1) == 0).cummin(1).values.sum(1)
+    assert len(set(before.tolist())) > 5
+    assert (before <= 250).all()
     sparse = (values.fill((9, 5000), "float32", "sparse", 1) != 0).sum(1)
     assert (sparse > 3).all()
     assert (sparse < 40).all()

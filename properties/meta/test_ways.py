@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +28,13 @@ def examined(prop: Property, make: MakeSubject, body: str, head: str = "", *requ
 
 
 # ---- Two threads ----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_from_another_thread_gives_what_that_has_and_raises_what_that_raises() -> None:
+    here = threading.get_ident()
+    assert worker_ways.elsewhere(lambda _: threading.get_ident(), ONE) != here
+    with pytest.raises(KeyError, match="NOT THERE"):
+        worker_ways.elsewhere(lambda _: os.environ["NOT THERE"], ONE)
 
 
 def test_each_thread_gets_the_result_of_its_own_input() -> None:
@@ -209,11 +217,16 @@ def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, mak
         ("given a parameter", "isinstance(x, torch.nn.Parameter)"),
         ("given an inference tensor", "x.is_inference() and not torch.is_inference_mode_enabled()"),
         ("given a tensor that asks for a gradient, inside torch.no_grad", "x.grad_fn is not None and x.requires_grad"),
+        (
+            "given a parameter that asks for a gradient, inside torch.no_grad",
+            "isinstance(x, torch.nn.Parameter) and x.requires_grad",
+        ),
+        ("from another thread", "threading.current_thread() is not threading.main_thread()"),
     ],
 )
 @pytest.mark.parametrize("case", ["shape=3x33,seed=1", "shape=3x33,layout=offset1+order1.0,seed=1", "shape=0x5"])
 def test_what_is_right_but_for_one_guise_is_found(words: str, asked: str, case: str, make_subject: MakeSubject) -> None:
-    subject = make_subject(f"x = x[:, :0] if {asked} else x\n{RIGHT}")
+    subject = make_subject(f"x = x[:, :0] if {asked} else x\n{RIGHT}", head="import threading")
     assert subject.probe() is None
     found = run_case(subject, frameworks.SETTING, parse(case)).findings
     assert [each.text.partition(": ")[0] for each in found] == [words]
@@ -223,7 +236,7 @@ def test_what_is_right_but_for_one_guise_is_found(words: str, asked: str, case: 
     ("odd", "found", "notes"),
     [
         ("x._base is not None", ["given a view of another tensor"], 0),
-        ("isinstance(x, torch.nn.Parameter) or x.is_inference() or x.grad_fn is not None", [], 3),
+        ("isinstance(x, torch.nn.Parameter) or x.is_inference() or x.grad_fn is not None", [], 4),
     ],
 )
 def test_a_guise_may_be_refused_but_for_a_view(
