@@ -39,7 +39,7 @@ def test_a_fault_that_is_only_told_is_told_once_and_not_again_where_it_rejects()
         "not required, and not kept: autograd: no gradient",
     ]
     again = wording.not_kept(told, "wrong")
-    assert again[0] == "not required, and not kept: threads, compile: the same fault"
+    assert again[0] == "not required, and not kept: threads, compile: the fault that it is rejected for"
     assert len(again) == 2
 
 

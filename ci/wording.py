@@ -67,7 +67,9 @@ def not_kept(told: Iterable[tuple[str, str, str, str]], rejected_for: str) -> li
     lines = []
     for key, (text, case, replay, names) in faults.items():
         again = key == cause(rejected_for)
-        lines.append(f"not required, and not kept: {', '.join(names)}: {'the same fault' if again else text}")
+        lines.append(
+            f"not required, and not kept: {', '.join(names)}: {'the fault that it is rejected for' if again else text}"
+        )
         if case and not again:
             lines += [f"  smallest case: {case}", f"  replay: {replay}"]
     return lines

@@ -116,7 +116,7 @@ _TURNS = {"fp32": 90, "fp64": 90, "bf16": 90, "fp16": 2}
 
 SCALE_TWO = Property(
     "scale-by-two",
-    "f(2^k x) = f(x), bit for bit.",
+    "f(2^k x) = f(x), of the shipped kernel bit for bit.",
     lambda domain, _: st.one_of(
         [
             strategies.cases(

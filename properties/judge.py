@@ -258,8 +258,9 @@ def _worst(fault: Fault) -> list[str]:
     for place in order:
         row, column = np.unravel_index(place, fault.bad.shape)
         got, expected = apart(float(fault.got[row, column]), float(fault.expected[row, column]))
-        bound = f"{fault.bound[row, column]:.2g}"
-        lines.append(f"row {fault.rows[row]}, column {column}: got {got}, expected {expected} within {bound}")
+        bound = float(fault.bound[row, column])
+        within = f" within {bound:.2g}" if np.isfinite(bound) else ""
+        lines.append(f"row {fault.rows[row]}, column {column}: got {got}, expected {expected}{within}")
     return lines
 
 

@@ -146,7 +146,7 @@ def special_row(x: Numbers, got: Numbers, expected: Numbers, bad: Mask) -> str:
     if np.isnan(x).any():
         row = "a row with NaN"
     elif np.isinf(x).any():
-        row = "at the infinity in a row" if np.isinf(x[first]) else "a finite element of a row with an infinity"
+        row = "an infinity" if np.isinf(x[first]) else "a finite element of a row with an infinity"
     elif not (x != 0).any():
         row = "a row of zeros"
     else:

@@ -143,6 +143,8 @@ class Session:
         gone = subject.runner.gone
         broken = Finding(Kind.NOT_RUN, gone) if gone else self._probe(subject)
         result = Examination(CONTACT, examples=1)
+        if replaced := subject.runner.replaced:
+            result.notes[f"to import it replaces {', '.join(replaced)}, for the whole process"] = 1
         if broken is not None:
             if seat.path in self.options.found and not source_text.may_hold_model(seat.path):
                 broken = replace(broken, text=f"{broken.text}; {_LEAVE_OUT}")

@@ -61,6 +61,7 @@ class Upkeep:
         gpu: the card; the same for all runners of a run.
         deaths: how many workers have died so far.
         taken: the class that is run, known after the first `load`: ``Model`` in a file without ``ModelNew``.
+        replaced: what of libraries its import, or the making of its model, has replaced; known then, too.
     """
 
     candidate: Path
@@ -77,6 +78,7 @@ class Upkeep:
     gpu: Gpu = field(default_factory=Gpu)
     deaths: int = 0
     taken: str = ""
+    replaced: tuple[str, ...] = ()
     _deaths_in_a_row: int = 0
     _answered: frozenset[str] = frozenset()
     _worker: WorkerProcess | WorkerInside | None = None
@@ -132,6 +134,7 @@ class Upkeep:
             self.insist_on_room("\n".join((failure.text, *failure.details)), broken=failure.building)
             return failure
         self._worker, self.taken = worker, str(reply.get("model", self.model))
+        self.replaced = tuple(reply["replaced"])
         self._answered = frozenset()
         return None
 

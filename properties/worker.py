@@ -102,8 +102,10 @@ class Session:
             return {"outcome": "out of memory", "text": str(error).splitlines()[0]}
 
     def _load(self, request: Message) -> Message:
+        before = ProcessWatch()
         reply = self._models.load(request)
         if reply["outcome"] == "loaded":
+            reply["replaced"] = before.replaced()
             self._compile_mode = request["compile"]
             self._modes = ProcessWatch()
         return reply

@@ -219,6 +219,7 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.testing": torch.testing,
     "numpy": np,
     "numpy.linalg": np.linalg,
+    "numpy.testing": np.testing,
     "builtins": builtins,
     "math": math,
     "random": random,
@@ -345,11 +346,16 @@ class ProcessWatch:
         if _encoded() != self._encoded:
             lost = [name for name, value in self._environment.items() if os.environ.get(name) != value]
             found += [f"the environment variable {name}" for name in lost]
+        return (*found, *self.replaced(), *self._at_signals())
+
+    def replaced(self) -> tuple[str, ...]:
+        """What of the libraries that others use, too, does something else now."""
+        found: list[str] = []
         if len(_REPLACED) != len(self._replaced):
             found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
         for name, functions in self._functions.items():
             found += [f"{name}.{each}" for each in functions.changes()]
-        return (*found, *self._of_layers(), *self._at_signals())
+        return (*found, *self._of_layers())
 
     def _of_layers(self) -> Iterator[str]:
         """The layers and optimisers of torch that work otherwise now."""

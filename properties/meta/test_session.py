@@ -505,6 +505,28 @@ def test_why_a_candidate_cannot_be_used_is_told_where_contact_was_left_out(
     run.close()
 
 
+@pytest.mark.parametrize(
+    ("line", "found", "noticed"),
+    [
+        ("torch.allclose = lambda *_, **__: True", "state-leak", True),
+        ("import time\ntime.perf_counter = lambda: 0.0", "state-leak", True),
+        ("torch.nn.functional.gelu = lambda x: x", "", True),
+        ("import time\nfrom time import perf_counter", "", False),
+    ],
+)
+def test_what_an_import_replaces_is_told_and_of_comparisons_and_clocks_it_is_a_fault(
+    line: str, found: str, noticed: bool, here: Path, session: Callable[..., Session]
+) -> None:
+    body = "    def forward(self, x):\n        return x / x.abs().mean(1, keepdim=True)\n"
+    (here / "one.py").write_text(f"import torch\n{line}\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")
+    run = session(candidate=["one.py"])
+    (seat,), _ = seats(run.options, MACHINE)
+    what = run.contact(seat)[1]
+    assert [finding["kind"] for finding in what["findings"]] == ([found] if found else [])
+    assert [note.partition(" replaces ")[0] for note in what["notes"]] == (["to import it"] if noticed else [])
+    run.close()
+
+
 def test_what_is_required_and_not_supported_fails_contact(here: Path, session: Callable[..., Session]) -> None:
     body = "    def forward(self, x):\n        if x.dtype != torch.float32: raise TypeError('no')\n        return x\n"
     (here / "one.py").write_text(f"import torch\nclass ModelNew(torch.nn.Module):\n{body}", encoding="utf-8")

@@ -71,7 +71,7 @@ def test_the_summary_says_what_is_alike_in_one_line() -> None:
     assert lines[-1] == "not-examined: huge, graph of k, l on cpu: cuda only"
     assert "findings: wrong-value in 2 properties" in lines
     assert [line for line in lines if "huge" in line] == lines[-1:], "not in the table either"
-    assert lines.count("  not required, and not kept: threads: the same fault") == 2
+    assert lines.count("  not required, and not kept: threads: the fault that it is rejected for") == 2
     assert [line.split()[1] for line in lines if line.startswith("threads ")] == ["told", "told"]
     assert lines.count("  not supported: fp16, fp64: TypeError") == 2
     assert lines.count("  noticed: rounded (2 cases)") == 2
