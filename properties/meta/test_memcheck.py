@@ -32,7 +32,9 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def examined(make: MakeSubject, body: str) -> Examination:
-    subject = make(body, head="torch.cuda.synchronize = lambda *_: None")  # there is no card to wait for
+    # There is no card to wait for.
+    head = "import os\nif 'UNDER_A_TOOL' in os.environ: torch.cuda.synchronize = lambda *_: None"
+    subject = make(body, head=head)
     assert subject.probe() is None, subject.broken
     return engine.replay(subject, FENCED, CASE)
 
