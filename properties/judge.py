@@ -22,6 +22,8 @@ from .operators import Fault, Metric, Operator
 from .process import PERTURB
 from .protocol import OVERWRITTEN_BYTE, OutputMeta
 
+#: Of how much more than its elements a result's memory is told: half as much again, beyond a padding of so many bytes.
+_MORE, _PADDING = 1.5, 4096
 #: Bytes that fresh and freed memory of a worker is filled with (`process.PERTURB`), so what was never written shows.
 UNWRITTEN_BYTES = (PERTURB ^ 0xFF, PERTURB)
 GIVEN_OUT_AGAIN = "gives out again what it gave to an earlier caller, who has written to it since"
@@ -85,6 +87,7 @@ def judge(given: Input, seen: Observation, operator: Operator, demands: frozense
         notes.add("the result is an inference tensor: outside inference mode nobody can write to it")
     if seen.meta.requires_grad and not given.requires_grad:
         notes.add("the result of an input without requires_grad has requires_grad")
+    notes |= _takes_along(given, seen.meta)
     left = left_behind(seen.meta.left)
     if given.logical.numel() == 0:
         return Judgement((*findings, *left), notes=frozenset(notes))
@@ -200,6 +203,17 @@ def left_behind(changes: tuple[str, ...]) -> tuple[Finding, ...]:
     shown, more = changes[:_CHANGES_SHOWN], len(changes) - _CHANGES_SHOWN
     text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     return (Finding(Kind.STATE_LEAK, f"leaves the process changed for whoever comes next: {text}"),)
+
+
+def _takes_along(given: Input, meta: OutputMeta) -> set[str]:
+    """What lives as long as the result, and is none of it: whoever keeps the result, or writes it to a file, has it."""
+    notes = set()
+    if meta.attributes:
+        notes.add(f"the result has attributes of its own: {', '.join(sorted(meta.attributes))}")
+    held, needed = meta.storage[1] - meta.storage[0], given.logical.numel() * given.logical.element_size()
+    if held > max(_MORE * needed, needed + _PADDING):
+        notes.add("the result is a part of a larger tensor, all of which lives as long as it")
+    return notes
 
 
 def _alias(given: Input, meta: OutputMeta) -> Finding | None:

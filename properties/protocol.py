@@ -134,6 +134,7 @@ class OutputMeta:
         written: whether an operation has written to the caller's tensor, whatever that holds now.
         left: what the call has changed in the process, in words.
         calls: how many calls were made.
+        attributes: names of what the result itself was given, as `y.name = value` does.
     """
 
     type: str
@@ -155,6 +156,7 @@ class OutputMeta:
     written: bool = False
     left: tuple[str, ...] = ()
     calls: int = 1
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ tensor tells its memory deceives only itself.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import traceback
 from pathlib import Path
@@ -37,6 +38,10 @@ _dtype = attribute("dtype")
 _device = attribute("device")
 _layout = attribute("layout")
 _requires_grad = attribute("requires_grad")
+
+
+#: Attributes of a result that are named.
+_ATTRIBUTES_SHOWN = 5
 
 
 def describe_output(result: object, input_span: tuple[int, int], current: int = 0, pending: str = "") -> OutputMeta:
@@ -79,6 +84,7 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
         pending,
         negated=_is_negated(result),
         inference=_is_inference(result),
+        attributes=tuple(map(str, itertools.islice(vars(result), _ATTRIBUTES_SHOWN))),
     )
 
 

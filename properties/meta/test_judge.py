@@ -49,6 +49,16 @@ def test_a_right_result_has_no_finding(line: str) -> None:
     assert said == Judgement(metrics=said.metrics)
 
 
+def test_what_a_result_takes_along_is_noticed() -> None:
+    assert judged(returned(attributes=("made_from",))).notes == {"the result has attributes of its own: made_from"}
+    assert not judged(returned(storage=(5000, 5000 + GIVEN.logical.nbytes + 4096))).notes, "padding"
+    (note,) = judged(returned(storage=(5000, 5000 + GIVEN.logical.nbytes + 4097))).notes
+    assert note.startswith("the result is a part of a larger tensor")
+    large = inputs.build(parse("shape=300x257,seed=1"))
+    assert not judged(returned(large, storage=(5000, 5000 + large.logical.nbytes * 3 // 2)), large).notes
+    assert judged(returned(large, storage=(5000, 5000 + large.logical.nbytes * 3 // 2 + 1)), large).notes == {note}
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
