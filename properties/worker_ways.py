@@ -233,12 +233,17 @@ def side_by_side(model: Model, inputs: tuple[torch.Tensor, torch.Tensor]) -> tup
 
 
 def elsewhere(model: Model, given: torch.Tensor) -> object:
-    """Call the model from another thread, while this one waits: what was set up for one thread is not there."""
+    """Call the model from another thread, while this one waits: what was set up for one thread is not there.
+
+    But for the GPU's context, which a thread has as soon as it asks torch for anything there.
+    """
     results: list[object] = []
     errors: list[BaseException] = []
 
     def work() -> None:
         try:
+            if given.is_cuda:
+                _synchronize(given.device)
             results.append(model(given))
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything; raised again below
             errors.append(error)
