@@ -33,7 +33,8 @@ def describe(given: Input, fault: Fault) -> str:
     """All phrases that apply, most telling first, joined by ``; ``."""
     # Where the operator itself names the cause, what stands in single elements only follows from it.
     instead = "" if fault.text else what_instead(given, fault)
-    where = where_in_rows(fault.bad)
+    # A zero is right whatever its row is divided by: where only zeros are right, all is wrong.
+    where = "" if (fault.bad | (fault.expected == 0)).all() else where_in_rows(fault.bad)
     if not fault.text and _scattered(fault.bad):
         where = by_magnitude(_given_rows(given, fault), fault.bad) or where
     phrases = [where, instead, which_rows(given, fault.bad_rows)]

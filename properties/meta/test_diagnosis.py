@@ -129,6 +129,12 @@ def test_a_place_is_named(program: Program, said: str) -> None:
     assert said in words(program, "shape=5x301,seed=3")
 
 
+def test_zeros_that_are_right_in_wrong_rows_are_no_place() -> None:
+    said = words(divided(lambda x: mean(x) * 1.25), "shape=2x301,values=padded,seed=3")
+    assert "every value is too small" in said
+    assert "are right" not in said
+
+
 def test_rows_that_start_off_a_16_byte_boundary_are_named() -> None:
     said = words(times(slice(1, None, 2), ALL, factor=2.0), "shape=6x302,seed=3")
     assert "right except in rows whose start is not 16-byte aligned" in said
