@@ -3,6 +3,7 @@
 Seen: "the large ones would take too long"
 Target: any
 Found as: wrong-value
+Smallest case: 4194368 elements (64 rows of 65537 doubles: more than 2^22)
 """
 
 import torch
