@@ -164,14 +164,16 @@ class Trial:
             when: how the call was made, if not plainly: findings begin with it.
         """
         said = judge.judge(given, seen, self.subject.operator, self.subject.required)
-        prefix = f"{when}: " if when else ""
+        # Of a case that calls with other types besides, its line names one alone.
+        other = "" if given.dtype == self.case.dtype else f"given {given.dtype}"
+        prefix = "".join(f"{words}: " for words in (when, other) if words)
         if said.unsupported:
             if not self.subject.compulsory(self.case):
                 raise UnsupportedError(said.unsupported)
             refused = judge.refusal(said.unsupported, self.case)
             self.report(replace(refused, text=f"{prefix}{refused.text}"))
         self.notes |= said.notes
-        for name, metric in said.metrics.items():
+        for name, metric in ({} if other else said.metrics).items():
             known = self.metrics.get(name)
             if known is None or metric.value > known.value:
                 self.metrics[name] = metric

@@ -6,7 +6,7 @@ import pytest
 
 from .. import engine, histories, worker_ways
 from ..cases import parse
-from ..examination import Examination
+from ..examination import Examination, run_case
 from ..findings import Kind
 from ..histories import Step, steps
 from ..profiles import Profile
@@ -29,6 +29,16 @@ def spelled(*found: Step) -> str:
 def test_a_turn_spells_steps_the_lowest_digit_first() -> None:
     assert steps(0) == []
     assert steps(3214) == [Step.WIDER, Step.NEW_VALUES, Step.KEEP, Step.LOOK]
+
+
+def test_of_a_call_with_another_type_than_the_cases_the_type_is_told(make_subject: MakeSubject) -> None:
+    """The line names one type alone, and its errors are not those of the others."""
+    subject = make_subject(f"if x.dtype == torch.float16: x = x.clone(); x[:, 0] += 1\n{RIGHT}")
+    assert subject.probe() is None
+    trial = run_case(subject, histories.SEQUENCE, parse(f"{spelled(Step.AGAIN, Step.OTHER_TYPE)},seed=1"))
+    (found,) = trial.findings
+    assert found.text.startswith("given float16: ")
+    assert all(metric.value <= 1 for metric in trial.metrics.values()), "those of float32"
 
 
 def test_a_right_program_passes(make_subject: MakeSubject) -> None:
