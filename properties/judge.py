@@ -210,7 +210,7 @@ def _takes_along(given: Input, meta: OutputMeta) -> set[str]:
     notes = set()
     if meta.attributes:
         notes.add(f"the result has attributes of its own: {', '.join(sorted(meta.attributes))}")
-    held, needed = meta.storage[1] - meta.storage[0], given.logical.numel() * given.logical.element_size()
+    held, needed = meta.storage[1] - meta.storage[0], given.logical.nbytes
     if held > max(_MORE * needed, needed + _PADDING):
         notes.add("the result is a part of a larger tensor, all of which lives as long as it")
     return notes
@@ -222,7 +222,7 @@ def _alias(given: Input, meta: OutputMeta) -> Finding | None:
     (start, end), (given_start, given_end) = meta.storage, meta.input
     if start < given_end and given_start < end:
         return Finding(Kind.ALIASED_OUTPUT, "the result shares memory with the input, expected fresh memory")
-    nbytes = given.logical.numel() * given.logical.element_size()
+    nbytes = given.logical.nbytes
     if meta.storage != (0, 0) and end - start < nbytes:
         text = f"elements of the result share memory: {end - start} bytes hold {nbytes} (strides {list(meta.strides)})"
         return Finding(Kind.ALIASED_OUTPUT, f"{text}; whoever writes to one changes others")

@@ -110,7 +110,7 @@ class Search:
     def conclude(self) -> Examination:
         """Confirm the smallest failing case in a fresh worker and write down what stands."""
         result = self.result
-        if self._first is None:
+        if not self.refuted:
             return result
         chosen = min(self._failed, key=size)
         if self.subject.runner.gone:
@@ -220,7 +220,7 @@ class Search:
     def _spent(self) -> bool:
         if self.subject.runner.gone:
             return True
-        if self._first is None:
+        if not self.refuted:
             return self._too_slow()
         deaths = self.profile.deaths if len(self.subject.died) < _DEAD_PROPERTIES else 1
         return self._deaths >= deaths or time.monotonic() - self._first_at > self.profile.shrink_seconds

@@ -327,18 +327,21 @@ def _outlier(grid: Grid, fmt: Format) -> torch.Tensor:
     return torch.where(grid.column == place, large, 1.0).to(torch.float64) * (1 - 2 * (grid.noise & 1))
 
 
+def _part(grid: Grid, fmt: Format, first: torch.Tensor | int, length: torch.Tensor) -> torch.Tensor:
+    """`signed` from a column on, for as many as there are of it, and zeros elsewhere."""
+    return torch.where((grid.column >= first) & (grid.column < first + length), _signed(grid, fmt), 0.0)
+
+
 def _padded(grid: Grid, fmt: Format) -> torch.Tensor:
     """`signed` up to a column between half of the row and its end, another in each row, and zeros behind: padding."""
-    length = grid.columns - _below(grid.row_noise, grid.columns // 2 + 1)
-    return torch.where(grid.column < length, _signed(grid, fmt), 0.0)
+    return _part(grid, fmt, 0, grid.columns - _below(grid.row_noise, grid.columns // 2 + 1))
 
 
 def _padded_before(grid: Grid, fmt: Format) -> torch.Tensor:
     """The same with the zeros in front, in every third row or so half of them in front and half behind."""
     zeros = _below(grid.row_noise, grid.columns // 2 + 1)
     first = torch.where(_below(grid.row_noise, 3, 17) == 0, zeros // 2, zeros)
-    there = (grid.column >= first) & (grid.column < first + grid.columns - zeros)
-    return torch.where(there, _signed(grid, fmt), 0.0)
+    return _part(grid, fmt, first, grid.columns - zeros)
 
 
 def _half(grid: Grid, fmt: Format) -> torch.Tensor:

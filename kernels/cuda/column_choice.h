@@ -51,7 +51,7 @@ inline Plan columns(Layout const& at, Limits const& device, int unit) {
   plan.unit_bytes = whole || shifted ? kVector : size;
   std::int64_t const rows = plan.unit_bytes / size;  // of a unit
   std::int64_t const sector = alike(at, kSector, unit) ? kSector / size : rows;
-  std::int64_t const sum = at.kind == Kind::kFloat64 ? 8 : 4;
+  std::int64_t const sum = sum_bytes(at.kind);
   std::int64_t const unit_row = std::int64_t{kColumnThreads} * plan.unit_bytes;  // one unit of every thread
   // Four columns a thread where there are as many, and a line across where the strip is that wide. The columns of a
   // thread are a multiple of a vector apart if the threads behind each other are.
@@ -166,7 +166,7 @@ inline bool slabs(Layout const& at, Limits const& device, int unit) {
 }
 
 inline Plan slab(Layout const& at, Limits const& device) {
-  std::int64_t const size = element_bytes(at.kind), sum = at.kind == Kind::kFloat64 ? 8 : 4;
+  std::int64_t const size = element_bytes(at.kind), sum = sum_bytes(at.kind);
   std::int64_t const strip = at.outer.size[1];
   std::int64_t const elements = strip * at.columns;  // of a slab
   // No more slabs a tile than leave two tiles for each SM.

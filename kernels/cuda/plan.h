@@ -96,6 +96,11 @@ constexpr std::int64_t common(std::int64_t a, std::int64_t b) {
   return b == 0 ? a : common(b, a % b);
 }
 
+// Of a row's sum, and of each of the two numbers that scale a row.
+constexpr std::int64_t sum_bytes(Kind kind) {
+  return kind == Kind::kFloat64 ? 8 : 4;
+}
+
 inline std::int64_t row_bytes(Layout const& at) {
   return at.columns * element_bytes(at.kind);
 }

@@ -54,7 +54,7 @@ inline bool tiled(Layout const& at, Limits const& device) {
 inline Plan tile(Layout const& at, Memory memory) {
   int const size = element_bytes(at.kind);
   std::int64_t const row = row_bytes(at);
-  std::int64_t const scale = at.kind == Kind::kFloat64 ? 16 : 8;
+  std::int64_t const scale = 2 * sum_bytes(at.kind);
   TileShape const shape = tile_shape(tiled_as(at.columns, size), memory);
   std::int64_t rows = smaller(shape.vectors() * kVector / row, kTileScaleBytes / scale);
   // Whole lines where that leaves the tile nearly full, else whole vectors, so that all tiles share the first one's

@@ -93,29 +93,48 @@ def test_what_a_second_instance_does_to_the_first_is_found(make_subject: MakeSub
     assert found.text.startswith(f"the first instance, beside {SECOND}: ")
 
 
-def test_a_copy_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
-    refuses = "torch.nn.Module.__deepcopy__ = lambda *_: 1 / 0"
+#: Marks every copy, and everything that was read from a file; what is read is no copy then.
+_MARKS_COPIES = """
+def copied(self, _):
+    made = type(self)()
+    made.odd = True
+    return made
+torch.nn.Module.__deepcopy__ = copied
+"""
+_MARKS_READ = """
+def read(self, state):
+    self.__dict__.update(state)
+    self.odd = True
+torch.nn.Module.__setstate__ = read
+torch.nn.Module.__deepcopy__ = lambda self, _: type(self)()
+"""
+
+
+@pytest.mark.parametrize(
+    ("instance", "refuses", "marks"),
+    [
+        (COPY, "torch.nn.Module.__deepcopy__ = lambda *_: 1 / 0", _MARKS_COPIES),
+        (
+            READ,
+            "torch.nn.Module.__reduce_ex__ = lambda *_: 1 / 0\ntorch.nn.Module.__deepcopy__ = lambda self, _: self",
+            _MARKS_READ,
+        ),
+    ],
+)
+def test_what_is_copied_or_saved_and_loaded_may_be_refused_but_not_wrong(
+    instance: str, refuses: str, marks: str, make_subject: MakeSubject
+) -> None:
     trial = tried(make_subject, RIGHT, refuses)
     assert not trial.findings
-    assert [note for note in trial.notes if note.startswith(f"cannot be had as {COPY}: ZeroDivisionError")]
-    marks = "def copied(self, _):\n    made = type(self)()\n    made.copy = True\n    return made\n"
-    head = f"{marks}torch.nn.Module.__deepcopy__ = copied"
-    (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'copy') else x\n{RIGHT}", head).findings
-    assert found.text.startswith(f"{COPY}: ")
-    raises = f"if hasattr(self, 'copy'): raise KeyError('copy')\n{RIGHT}"
-    (found,) = tried(make_subject, raises, head, "shape=3x33").findings
+    assert [note for note in trial.notes if note.startswith(f"cannot be had as {instance}: ZeroDivisionError")]
+    (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'odd') else x\n{RIGHT}", marks).findings
+    assert found.text.startswith(f"{instance}: ")
+
+
+def test_a_copy_that_could_be_had_may_not_raise(make_subject: MakeSubject) -> None:
+    raises = f"if hasattr(self, 'odd'): raise KeyError('odd')\n{RIGHT}"
+    (found,) = tried(make_subject, raises, _MARKS_COPIES, "shape=3x33").findings
     assert (found.kind, "KeyError" in found.text) == (Kind.UNSUPPORTED, True)
-
-
-def test_one_that_was_saved_and_loaded_may_be_refused_but_not_wrong(make_subject: MakeSubject) -> None:
-    refuses = "torch.nn.Module.__reduce_ex__ = lambda *_: 1 / 0\ntorch.nn.Module.__deepcopy__ = lambda self, _: self"
-    trial = tried(make_subject, RIGHT, refuses)
-    assert not trial.findings
-    assert [note for note in trial.notes if note.startswith(f"cannot be had as {READ}: ZeroDivisionError")]
-    head = "def read(self, state):\n    self.__dict__.update(state)\n    self.read = True\n"
-    head += "torch.nn.Module.__setstate__ = read\ntorch.nn.Module.__deepcopy__ = lambda self, _: type(self)()"
-    (found,) = tried(make_subject, f"x = x + 1 if hasattr(self, 'read') else x\n{RIGHT}", head).findings
-    assert found.text.startswith(f"{READ}: ")
 
 
 def test_one_that_ends_the_process_where_it_is_copied_has_crashed(make_subject: MakeSubject) -> None:
