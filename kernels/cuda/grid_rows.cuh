@@ -41,9 +41,8 @@ template <typename T> __device__ inline SumOf<T> sum_rest(Slice<T> const& slice,
     uint4 v[kFlying<T>];
 #pragma unroll
     for (int k = 0; k < kFlying<T>; ++k) {
-      v[k] = make_uint4(0, 0, 0, 0);
       int const at = i + k * kGridThreads;
-      if (at < slice.end) v[k] = load16<Keep::kLong>(slice.in + at * kPerVector<T>);
+      v[k] = load16_if<Keep::kLong>(at < slice.end, slice.in + at * kPerVector<T>);
     }
     SumOf<T> part[kFlying<T>];
 #pragma unroll
@@ -59,7 +58,8 @@ template <typename T> __device__ inline void scale_rest(Slice<T> const& slice, i
     uint4 v[kFlying<T>];
 #pragma unroll
     for (int k = 0; k < kFlying<T>; ++k) {
-      if (i - k * kGridThreads >= from) v[k] = load16<Keep::kShort>(slice.in + (i - k * kGridThreads) * kPerVector<T>);
+      int const at = i - k * kGridThreads;
+      v[k] = load16_if<Keep::kShort>(at >= from, slice.in + at * kPerVector<T>);
     }
 #pragma unroll
     for (int k = 0; k < kFlying<T>; ++k) {

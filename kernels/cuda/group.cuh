@@ -20,7 +20,7 @@ template <int kDims> struct GroupArgs {
 // Blocks an SM that the registers must leave room for: the fewer vectors a lane holds, the more lanes must keep memory
 // busy. Doubles need twice the registers for their scale, and 16-bit values more to be unpacked in.
 template <typename T, int kEach>
-constexpr int kGroupBlocks = kEach == 1   ? 6
+constexpr int kGroupBlocks = kEach == 1   ? (sizeof(T) == 8 ? 5 : 6)
                              : kEach == 2 ? (sizeof(T) == 4 ? 6 : 4)
                              : kEach == 4 ? 4
                                           : (sizeof(T) == 2 ? 2 : 3);
@@ -36,16 +36,19 @@ __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group
   RowView<T> const at = view<T>(args.rows, live ? row : 0);
   int const vectors = live ? static_cast<int>(at.part.vectors) : 0;
   bool const has_edge = live && lane < at.edges();
+  std::int64_t const column = at.edge(lane, args.rows.columns);
+  bool const whole = at.same_phase();
+  auto const has = [&](int k) { return lane + k * lanes < vectors; };
+  T const* const from = at.in_vector(lane);
+  T* const to = at.out_vector(lane);
+  int const step = lanes * kPerVector<T>;
 
   wait_for_previous();
+  Sum edge = 0;
+  if (has_edge) edge = Numeric<T>::widen(at.in[column]);
   uint4 held[kEach];
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
-    held[k] = make_uint4(0, 0, 0, 0);
-    if (lane + k * lanes < vectors) held[k] = load16<kRead>(at.in_vector(lane + k * lanes));
-  }
-  Sum edge = 0;
-  if (has_edge) edge = Numeric<T>::widen(at.in[at.edge(lane, args.rows.columns)]);
+  for (int k = 0; k < kEach; ++k) held[k] = load16_if<kRead>(has(k), from + k * step);
 
   Sum part[kEach];
 #pragma unroll
@@ -53,19 +56,16 @@ __global__ void __launch_bounds__(kGroupThreads, (kGroupBlocks<T, kEach>)) group
   Sum const total = group_sum(tree_sum<kEach>(part) + magnitude(edge), lanes);
   RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));
 
-  bool const whole = at.same_phase();
+  if (__builtin_expect(whole, 1)) {
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
-    if (lane + k * lanes < vectors) {
-      T* const to = at.out_vector(lane + k * lanes);
-      if (whole) {
-        store16(to, quotient16<T>(held[k], scale));
-      } else {
-        store_elements<T>(to, held[k], scale);
-      }
+    for (int k = 0; k < kEach; ++k) store16_if(has(k), to + k * step, quotient16<T>(held[k], scale));
+  } else {
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      if (has(k)) store_elements<T>(to + k * step, held[k], scale);
     }
   }
-  if (has_edge) at.out[at.edge(lane, args.rows.columns)] = Numeric<T>::narrow(quotient(edge, scale));
+  if (has_edge) at.out[column] = Numeric<T>::narrow(quotient(edge, scale));
 }
 
 }  // namespace l1norm

@@ -103,8 +103,7 @@ template <typename T, int kCount, int kThreads> struct Kept {
   template <Keep kRead> __device__ void load(Slice<T> const& slice, int held) {
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      vector[k] = make_uint4(0, 0, 0, 0);
-      if (has(slice, place(k, held))) vector[k] = load16<kRead>(slice.in + place(k, held) * kPerVector<T>);
+      vector[k] = load16_if<kRead>(has(slice, place(k, held)), slice.in + place(k, held) * kPerVector<T>);
     }
   }
 
@@ -121,11 +120,10 @@ template <typename T, int kCount, int kThreads> struct Kept {
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       int const at = place(k, held);
-      if (!has(slice, at)) continue;
       if constexpr (kSamePhase) {
-        store16(slice.out + at * kPerVector<T>, quotient16<T>(found_again(vector[k]), scale));
+        store16_if(has(slice, at), slice.out + at * kPerVector<T>, quotient16<T>(found_again(vector[k]), scale));
       } else {
-        store_vector<T>(slice, at, vector[k], scale);
+        if (has(slice, at)) store_vector<T>(slice, at, vector[k], scale);
       }
     }
   }

@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(kSweepShape<kMemory>.sum_threads, kSumThreads 
     uint4 v[kFlying];
 #pragma unroll
     for (int k = 0; k < kFlying; ++k) {
-      v[k] = make_uint4(0, 0, 0, 0);
-      if (places.has(i + k * kThreads)) v[k] = load16<kKeepRead<kMemory>>(slice.in + (i + k * kThreads) * kPerVector<T>);
+      int const at = i + k * kThreads;
+      v[k] = load16_if<kKeepRead<kMemory>>(places.has(at), slice.in + at * kPerVector<T>);
     }
     Sum part[kFlying];
 #pragma unroll
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kSweepShape<kMemory>.scale_threads,
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
     int const at = thread + k * kThreads;
-    if (places.has(at)) v[k] = load16<kKeepRead<kMemory>>(slice.in + at * kPerVector<T>);
+    v[k] = load16_if<kKeepRead<kMemory>>(places.has(at), slice.in + at * kPerVector<T>);
   }
   Sum const total = __ldcg(static_cast<Sum const*>(args.sums) + row * (1 + args.groups + args.chunks));
   RowScale<Sum> const scale = row_scale(total, static_cast<Sum>(args.rows.columns));

@@ -1,5 +1,6 @@
 // Rows from a few KB to what a cluster holds: a block, or a cluster of blocks, keeps one row in shared memory, adds it
-// up and scales it. Where memory is fast, some rows are kept in a block's registers, in part or altogether.
+// up and scales it. Few rows, and where memory is fast some of many, are kept in a block's registers, in part or
+// altogether.
 //
 // Each thread copies its own vectors of the block's slice into shared memory with asynchronous copies (no registers are
 // held while they fly) and reads them twice there, for the sum and for the quotient.
@@ -98,10 +99,10 @@ __global__ void __launch_bounds__((RoomFor<T, kRoom>::kThreads), (RoomFor<T, kRo
         for (int k = 0; k < kUnroll; ++k) {
           if (places.has(i + k * threads)) v[k] = held[i + k * threads];
         }
+        T* const to = slice.out + i * kPerVector<T>;
 #pragma unroll
         for (int k = 0; k < kUnroll; ++k) {
-          if (places.has(i + k * threads))
-            store16(slice.out + (i + k * threads) * kPerVector<T>, quotient16<T>(v[k], scale));
+          store16_if(places.has(i + k * threads), to + k * threads * kPerVector<T>, quotient16<T>(v[k], scale));
         }
       }
     } else {

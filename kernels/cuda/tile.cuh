@@ -98,7 +98,7 @@ __global__ void __launch_bounds__((kTileShape<kRows, kMemory>.threads),
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
     int const v = thread + k * kThreads;
-    if (v < vectors) held[k] = load16<kKeepRead<kMemory>>(in + part.head + v * kPer);
+    held[k] = load16_if<kKeepRead<kMemory>>(v < vectors, in + part.head + v * kPer);
   }
   if (has_edge) elements[edge] = in[edge];
 #pragma unroll
