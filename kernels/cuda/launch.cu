@@ -184,12 +184,14 @@ template <typename T, Keep kRead> cudaError_t run_team(Layout const& at, Plan co
   return launch(team_rows<T, Team::kBlock, Room::kShared, kRead>, args, shape, stream);
 }
 
-// Rows in registers, in part or altogether: the choice keeps none there where memory is as usual.
-template <typename T> cudaError_t run_in_registers(Layout const& at, Plan const& plan, cudaStream_t stream) {
+// Rows in registers, in part or altogether: in part where memory is fast only.
+template <typename T, Keep kRead>
+cudaError_t run_in_registers(Layout const& at, Plan const& plan, cudaStream_t stream) {
   TeamArgs args{rows_of<kFewOuter>(at), 0, static_cast<int>(plan.slice), plan.held};
   Shape const shape{plan.blocks, plan.threads, plan.shared, 1, false};
-  constexpr Keep kRead = kKeepRead<Memory::kFast>;
-  if (plan.regime == Regime::kAlone) return launch(team_rows<T, Team::kBlock, Room::kBoth, kRead>, args, shape, stream);
+  if constexpr (kRead == kKeepRead<Memory::kFast>) {
+    if (plan.regime == Regime::kAlone) return launch(team_rows<T, Team::kBlock, Room::kBoth, kRead>, args, shape, stream);
+  }
   args.slice = plan.threads * RoomFor<T, Room::kRegisters>::kKept;
   return launch(team_rows<T, Team::kBlock, Room::kRegisters, kRead>, args, shape, stream);
 }
@@ -330,7 +332,7 @@ cudaError_t run_for(Layout const& at, Plan const& plan, void* workspace, cudaStr
     case Regime::kBlock:
     case Regime::kCluster: return run_team<T, kRead>(at, plan, stream);
     case Regime::kRegisters:
-    case Regime::kAlone: return run_in_registers<T>(at, plan, stream);
+    case Regime::kAlone: return run_in_registers<T, kRead>(at, plan, stream);
     case Regime::kGrid: return run_grid<T, kRead>(at, plan, workspace, stream);
     case Regime::kAhead: return run_ahead<T>(at, plan, workspace, stream);
     case Regime::kColumns: return run_columns<T, kRead>(at, plan, stream);

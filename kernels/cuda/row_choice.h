@@ -10,6 +10,7 @@ namespace l1norm {
 namespace choice {
 
 constexpr int kShortMaxRow = 4096;   // bytes: a few rows of a tile; 32 lanes with 8 vectors each, one row a group
+constexpr int kSmLanes = 2048;  // threads of an SM at once
 constexpr int kTeamStatic = 1152;    // bytes of static shared memory of team_rows and grid_rows, at most: whole lines
 constexpr int kGridThreads = 256;
 // A row of more than so many times what the chip holds is left to the sweeps. Measured at 53 MB (0.68 of a copy against
@@ -17,19 +18,19 @@ constexpr int kGridThreads = 256;
 constexpr int kSweepFrom = 6;
 constexpr int kSweepGroup = 256;    // chunks that are added up together
 constexpr int kFastCluster = 4;
-constexpr int kTeamThreads = 384;  // of a block that keeps a slice, at most
+constexpr int kTeamThreads = 384;  // of a block that keeps a slice, at most; where memory is fast, from so many vectors on:
+constexpr std::int64_t kWideRow = 1792, kWideSlice = 3072;
 // Where memory is fast, what an SM has under way at once counts: with 60 to 150 KB it moves 0.96 to 0.99 of a copy, with
 // the 200 KB of three long slices 0.94 to 0.96. So long rows are kept by two blocks an SM, or by one. Shorter rows are
-// kept in registers, without the way through shared memory.
-constexpr int kManyRows = 16;                   // for each SM: with fewer long ones the chip waits for the last
-constexpr std::int64_t kUnderWay = 58 << 10;    // bytes, at least: 48 KB lose 4 %
+// kept in registers, without the way through shared memory; few rows wherever they fit, on any card, for it is shorter
+// (264 x 4095: 1.30 times the copy, not 1.01; 16 x 2048: 0.90, not 0.64 in a cluster).
+constexpr int kManyRows = 16;                      // for each SM: with fewer long ones the chip waits for the last
+constexpr std::int64_t kUnderWay = 58 << 10;       // bytes, at least: 48 KB lose 4 %
+constexpr std::int64_t kUnderWayOfTwo = 72 << 10;  // by two blocks: 64 KB have 0.995 of a copy, three blocks' 96 KB 1.02
 constexpr int kSmRegisters = 65536;             // of every architecture that has clusters, and of most without
 constexpr std::int64_t kAloneFrom = 120 << 10;  // bytes: 16-bit types would lose 3 % at 112 KB
 constexpr std::int64_t two_from(Kind kind) {
   return (element_bytes(kind) == 2 ? 52 : 34) << 10;  // bytes: 16-bit types would lose 4 % at 48 KB
-}
-constexpr std::int64_t registers_from(Kind kind) {
-  return (element_bytes(kind) == 2 ? 12 : 16) << 10;  // bytes: shorter rows gain nothing
 }
 // Teams that have the beginning of their next row, at most: rows of 33 MB by one team are at 0.88 of a copy, by the grid
 // at 0.77, rows of 17 MB by two at 0.93, not 0.82, rows of 8 MB by four at 0.94, not 0.92. With more the grid is as fast.
@@ -41,14 +42,45 @@ inline bool flat(Layout const& at) {
   return at.outer.dims == 0 || (at.outer.dims == 1 && at.outer.in[0] == at.columns && at.outer.out[0] == at.columns);
 }
 
-// Rows of up to 4 KB: are they read in tiles? They must lie behind each other. With edges of their own the longer ones
-// lose up to 2 % of a copy where the tensors come from memory (262144 x 1023: 0.98, not 0.995). Where they are in the L2
-// cache a row that waits for its own lanes alone is stored sooner (4096 x 1023: 1.05 times the copy, not 1.01). The
-// cache is not asked for its size: both tensors are beyond it where each is twice all shared memory.
+// The vectors of a row, at least one.
+inline std::int64_t row_vectors(Layout const& at) {
+  return larger(1, at.columns * element_bytes(at.kind) / kVector);
+}
+
+// Does every row begin and end with a vector?
+inline bool whole_vectors(Layout const& at) {
+  return aligned(at, kVector) && row_bytes(at) % kVector == 0;
+}
+
+// Vectors that a lane of a group holds: two loads in flight where the row is long enough to leave neighbours 128 bytes
+// each.
+inline std::int64_t group_each(Layout const& at) {
+  std::int64_t const vectors = row_vectors(at);
+  return at.outer.dims > 1 ? 8 : vectors <= 8 ? 1 : vectors <= 64 ? 2 : vectors <= 128 ? 4 : 8;
+}
+
+// The lanes of a group. Every edge element has one of its own: none in rows of whole vectors, else at most two less than
+// two vectors have.
+inline std::int64_t group_lanes(Layout const& at) {
+  std::int64_t const lanes = power_of_two(ceil_div(row_vectors(at), group_each(at)));
+  int const per = kVector / element_bytes(at.kind);
+  return whole_vectors(at) ? lanes : larger(lanes, power_of_two(2 * (per - 1)));
+}
+
+// Rows of up to 4 KB: are they read in tiles? They must lie behind each other, and be many. With edges of their own they
+// lose up to 2 % of a copy where the tensors come from memory (262144 x 1023: 0.98, not 0.995), and short ones have lanes
+// without work. Where there are few, a row that waits for its own lanes alone is stored sooner: twice as soon if all lanes
+// find room at once (128 x 100: 1.25 times the copy, not 0.61), and longer rows as long as the tensors lie in the L2 cache
+// (4096 x 1023: 1.05, not 1.01). That is not asked for its size: both tensors are beyond it where each is twice all shared
+// memory.
+// Rows of 16-bit elements that begin anywhere are the tiles' worst: a vector in eight belongs to two rows or more. With
+// lanes that nearly all have work they are better off alone where memory is fast (1000000 x 255: 1.006, not 0.876).
 inline bool tiled(Layout const& at, Limits const& device) {
   if (!flat(at)) return false;
-  std::int64_t const row = row_bytes(at);
-  return row <= kTileMaxRow || at.rows * row > 2 * static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
+  bool const busy = row_vectors(at) * 10 >= group_lanes(at) * group_each(at) * 9;
+  if (memory_of(device) == Memory::kFast && element_bytes(at.kind) == 2 && !whole_vectors(at) && busy) return false;
+  if (row_bytes(at) <= kTileMaxRow) return at.rows * group_lanes(at) > device.sms * static_cast<std::int64_t>(kSmLanes);
+  return at.rows * row_bytes(at) > 2 * static_cast<std::int64_t>(device.sms) * device.shared_per_sm;
 }
 
 inline Plan tile(Layout const& at, Memory memory) {
@@ -81,22 +113,14 @@ inline Plan tile(Layout const& at, Memory memory) {
 }
 
 inline Plan group(Layout const& at, Limits const& device) {
-  int const per = kVector / element_bytes(at.kind);
-  std::int64_t const vectors = larger(1, at.columns / per);
-  // Two loads in flight a lane where the row is long enough to leave neighbours 128 bytes each.
-  std::int64_t const each = at.outer.dims > 1 ? 8 : vectors <= 8 ? 1 : vectors <= 64 ? 2 : vectors <= 128 ? 4 : 8;
-  std::int64_t lanes = power_of_two(ceil_div(vectors, each));
-  // Every edge element has a lane of its own: none in aligned rows of whole vectors, at most 2 * (per - 1) elsewhere.
-  bool const whole = aligned(at, kVector) && at.columns % per == 0;
-  if (!whole) lanes = larger(lanes, power_of_two(2 * (per - 1)));
   Plan plan{};
   plan.regime = Regime::kGroup;
   plan.threads = 256;
   plan.team = 1;
-  plan.lanes = static_cast<int>(lanes);
-  plan.each = static_cast<int>(each);
+  plan.lanes = static_cast<int>(group_lanes(at));
+  plan.each = static_cast<int>(group_each(at));
   // Few rows: smaller blocks, until each SM has one.
-  while (plan.threads > 32 && at.rows * lanes < device.sms * static_cast<std::int64_t>(plan.threads)) plan.threads /= 2;
+  while (plan.threads > 32 && at.rows * plan.lanes < device.sms * static_cast<std::int64_t>(plan.threads)) plan.threads /= 2;
   plan.blocks = ceil_div(at.rows, plan.threads / plan.lanes);
   return plan;
 }
@@ -146,7 +170,7 @@ constexpr int register_each(Kind kind) {
 }
 // Registers that a thread with its part of a row there takes on sm_90a, in units of eight.
 constexpr int register_words(Kind kind) {
-  return kind == Kind::kFloat32 ? 48 : kind == Kind::kFloat64 ? 56 : 64;
+  return kind == Kind::kFloat32 ? 48 : 64;
 }
 constexpr int alone_threads(Kind kind) {
   return kind == Kind::kFloat64 ? 1024 : 768;
@@ -158,10 +182,11 @@ constexpr int alone_each(Kind kind) {
 // Threads of a block that keeps a slice of so many vectors. Three to six vectors a thread in short slices: more threads
 // shorten the chain from load to store. With fast memory a thread's own work, beside its vectors', counts in 16-bit
 // types, where a row has half the vectors: six to twelve (8 KB rows at 0.96 of a copy, not 0.89; where memory is slower
-// they lose 1 %). There a long slice of any type has half as many threads again (0.95, not 0.935).
+// they lose 1 %). There a long slice of any type has half as many threads again (0.95, not 0.935), and so has a row of 28
+// KB or more (1.02, not 1.013).
 inline int team_threads(Kind kind, std::int64_t held, std::int64_t team, Limits const& device) {
   bool const fast = memory_of(device) == Memory::kFast;
-  if (fast && held >= 3072 && team <= kFastCluster) return kTeamThreads;
+  if (fast && held >= (team == 1 ? kWideRow : kWideSlice) && team <= kFastCluster) return kTeamThreads;
   bool const fewer = fast && element_bytes(kind) == 2;
   return static_cast<int>(larger(fewer ? 32 : 64, smaller(power_of_two(held / (fewer ? 12 : 6)), 256)));
 }
@@ -170,10 +195,10 @@ inline int threads_for_registers(Layout const& at, std::int64_t vectors) {
   return static_cast<int>(round_up(ceil_div(vectors, register_each(at.kind)), kWarp));
 }
 
-inline bool fits_registers(Layout const& at, std::int64_t vectors) {
-  if (!alike(at, kVector) || row_bytes(at) < registers_from(at.kind)) return false;
-  if (vectors > register_threads(at.kind) * register_each(at.kind)) return false;
-  return kSmRegisters / (threads_for_registers(at, vectors) * register_words(at.kind)) * row_bytes(at) >= kUnderWay;
+inline bool fits_registers(Layout const& at, std::int64_t vectors, bool many) {
+  if (!alike(at, kVector) || vectors > register_threads(at.kind) * register_each(at.kind)) return false;
+  int const blocks = kSmRegisters / (threads_for_registers(at, vectors) * register_words(at.kind));
+  return !many || blocks * row_bytes(at) >= (blocks > 2 ? kUnderWay : kUnderWayOfTwo);
 }
 
 // A block for each row of so many vectors, which it keeps in registers.
@@ -244,10 +269,10 @@ inline Plan team(Layout const& at, Limits const& device) {
   std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
   auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
   bool const fast = memory_of(device) == Memory::kFast;
-  bool const many = fast && at.rows >= kManyRows * static_cast<std::int64_t>(device.sms);
-  if (fast && at.rows >= device.sms && fits_registers(at, vectors)) return registers(at, vectors);
-  if (many && fits_alone(at, vectors, capacity(1))) return alone(at, device, vectors, capacity(1));
-  bool const two = many && row_bytes(at) >= two_from(at.kind) && slice(vectors, 1) <= capacity(2);
+  bool const many = at.rows >= kManyRows * static_cast<std::int64_t>(device.sms);
+  if ((fast || !many) && fits_registers(at, vectors, many)) return registers(at, vectors);
+  if (fast && many && fits_alone(at, vectors, capacity(1))) return alone(at, device, vectors, capacity(1));
+  bool const two = fast && many && row_bytes(at) >= two_from(at.kind) && slice(vectors, 1) <= capacity(2);
   Plan plan{};
   // Three blocks an SM: while one waits for its sum and one stores, one still loads. Two where clusters are not to be
   // had, which keeps longer rows in one block, or where there is no grid to give them to: it is faster than clusters at

@@ -129,9 +129,7 @@ def choose(tmp_path_factory: pytest.TempPathFactory) -> Choose:
 @pytest.mark.parametrize(
     ("columns", "regime"),
     [
-        (1, "tile"),
-        (128, "tile"),
-        (129, "group"),
+        (1, "group"),
         (1024, "group"),
         (1025, "block"),
         (16384, "block"),
@@ -158,8 +156,15 @@ def test_neighbouring_sizes_fall_where_the_table_says(choose: Choose, columns: i
         ((0, 8), (8, 1), (8, 1), "empty"),
         ((8, 0), (1, 1), (1, 1), "empty"),
         ((300, 64), (65, 1), (64, 1), "group"),
+        ((1 << 20, 128), (128, 1), (128, 1), "tile"),
+        ((1 << 20, 129), (129, 1), (129, 1), "tile"),
         ((1 << 20, 255), (255, 1), (255, 1), "tile"),
         ((1 << 20, 255), (256, 1), (255, 1), "group"),
+        # 132 times 2048 lanes: eight a row of any length, two a row of two vectors.
+        ((33793, 3), (3, 1), (3, 1), "tile"),
+        ((33792, 3), (3, 1), (3, 1), "group"),
+        ((135169, 8), (8, 1), (8, 1), "tile"),
+        ((135168, 8), (8, 1), (8, 1), "group"),
         # Twice 132 times 228 KB.
         ((15063, 1023), (1023, 1), (1023, 1), "tile"),
         ((15062, 1023), (1023, 1), (1023, 1), "group"),
@@ -202,15 +207,34 @@ def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> N
     assert choose((4096, 262143), device=replace(H200, cooperative=False)).regime == "cluster"
 
 
+def test_few_rows_are_kept_in_registers_on_any_card(choose: Choose) -> None:
+    for name, device in DEVICES.items():
+        for rows in (1, 16 * device.sms - 1):
+            for columns, kind in ((1025, "fp32"), (10000, "fp32"), (17871, "bf16"), (4467, "fp64")):
+                assert choose((rows, columns), kind, device).regime == "registers", (name, rows, columns)
+            assert choose((rows, 10300), device=device).regime != "registers"  # more than they hold
+        if device.memory <= H100.memory:
+            assert choose((16 * device.sms, 1025), device=device).regime == "block", name
+
+
+def test_rows_of_16_bits_whose_lanes_have_work_are_tiled_on_no_fast_memory(choose: Choose) -> None:
+    at_work = {255, 241, 1023}
+    for columns in {*at_work, 256, 231, 700}:
+        regime = "group" if columns in at_work else "tile"
+        assert choose((1 << 20, columns), "bf16", H200).regime == regime, columns
+        assert choose((1 << 20, columns), "bf16", H100).regime == "tile"
+        assert choose((1 << 20, columns), "fp32", H200).regime == "tile"
+
+
 @pytest.mark.parametrize(
     ("columns", "kind", "regime", "an_sm"),
     [
-        (4095, "fp32", "block", 12),
-        (4096, "fp32", "registers", 0),
+        (1031, "fp32", "block", 36),
+        (1061, "fp32", "registers", 0),
         (7143, "fp32", "registers", 0),
         (7144, "fp32", "block", 7),  # two blocks of 28 KB in registers would be too little under way
-        (7423, "fp32", "block", 7),
-        (7424, "fp32", "registers", 0),
+        (9215, "fp32", "block", 2),
+        (9216, "fp32", "registers", 0),  # two of 36 KB are not
         (10215, "fp32", "registers", 0),
         (10216, "fp32", "block", 2),
         (10240, "fp32", "registers", 0),  # each begins at a line
@@ -221,21 +245,20 @@ def test_fast_memory_gives_shorter_rows_to_blocks_that_stay(choose: Choose) -> N
         (65535, "fp32", "alone", 1),
         (76231, "fp32", "alone", 1),
         (76232, "fp32", "grid", 0),
-        (6143, "bf16", "block", 16),
-        (6144, "bf16", "registers", 0),
+        (4095, "bf16", "registers", 0),
         (12751, "bf16", "registers", 0),
         (12752, "bf16", "block", 8),
         (14847, "bf16", "block", 7),
-        (17871, "bf16", "registers", 0),
-        (17872, "bf16", "block", 6),
+        (17871, "bf16", "block", 6),
         (26623, "bf16", "block", 4),
         (26624, "bf16", "block", 2),
         (61440, "bf16", "alone", 1),
         (115599, "bf16", "alone", 1),
         (115600, "bf16", "cluster", 0),
         (2048, "fp64", "registers", 0),
-        (4467, "fp64", "registers", 0),
-        (4468, "fp64", "block", 2),
+        (3187, "fp64", "registers", 0),
+        (3188, "fp64", "block", 8),
+        (4467, "fp64", "block", 2),
         (15360, "fp64", "alone", 1),
         (28899, "fp64", "alone", 1),
         (28900, "fp64", "cluster", 0),
@@ -252,20 +275,15 @@ def test_fast_memory_has_fewer_bytes_under_way(
     assert choose((32768, columns), kind, H100).regime in ("block", "cluster")
 
 
-def test_fast_memory_asks_for_a_row_or_many_for_every_multiprocessor(choose: Choose) -> None:
-    for rows, in_registers, by_itself in (
-        (131, "cluster", "cluster"),
-        (132, "registers", "cluster"),
-        (2111, "registers", "cluster"),
-        (2112, "registers", "alone"),
-    ):
-        assert choose((rows, 8192), device=H200).regime == in_registers
-        assert choose((rows, 65536), device=H200).regime == by_itself
+def test_many_rows_are_so_many_for_every_multiprocessor(choose: Choose) -> None:
+    for rows, shorter, longer in ((2111, "registers", "cluster"), (2112, "block", "alone")):
+        assert choose((rows, 8192), device=H200).regime == shorter  # 32 KB, twice an SM
+        assert choose((rows, 65536), device=H200).regime == longer
     assert choose((2111, 16384), device=H200).shared < choose((2112, 16384), device=H200).shared
 
 
 def test_a_row_stays_in_registers_where_its_result_begins_as_it_does(choose: Choose) -> None:
-    for columns, there in ((8191, "registers"), (65535, "alone")):
+    for columns, there in ((4095, "registers"), (65535, "alone")):
         shape = (4096, columns)
         assert choose(shape, device=H200).regime == there
         assert choose(shape, device=H200, offset=4).regime == there
@@ -330,20 +348,20 @@ def test_fast_memory_begins_the_next_row_of_a_fifth_of_the_chip_and_more(
 @pytest.mark.parametrize(
     ("columns", "kind", "slow", "fast"),
     [
-        (4095, "bf16", 128, 64),
+        (4095, "bf16", 128, 128),
         (2561, "fp16", 64, 32),
-        (5119, "bf16", 128, 64),
         (8191, "bf16", 256, 224),
-        (16383, "bf16", 256, 416),
+        (13500, "bf16", 256, 256),
+        (14300, "bf16", 256, 384),
+        (16383, "bf16", 256, 384),
         (32767, "bf16", 256, 384),
         (65535, "bf16", 256, 768),
         (65535, "fp32", 256, 768),
         (16384, "fp64", 256, 1024),
-        (4095, "fp32", 256, 256),
         (4096, "fp32", 256, 256),
-        (8191, "fp32", 256, 544),
-        (2049, "fp32", 128, 128),
-        (12199, "fp32", 256, 256),
+        (8191, "fp32", 256, 384),
+        (10000, "fp32", 256, 640),
+        (2049, "fp32", 128, 160),
         (12289, "fp32", 256, 384),
     ],
 )

@@ -36,11 +36,11 @@ CARDS = {
 }
 #: Kernels that a card has no use for, at least in these shapes.
 UNUSED: dict[str, set[str]] = {
-    "no clusters": {"cluster", "sweeps", "registers", "alone", "ahead"},
-    "no cooperative launch": {"cluster", "grid", "registers", "alone", "ahead"},
-    "little shared memory": {"cluster", "registers", "alone", "ahead"},
-    "small clusters": {"sweeps", "registers", "alone", "ahead"},
-    "this one": {"sweeps", "registers", "alone", "ahead"},
+    "no clusters": {"cluster", "sweeps", "alone", "ahead"},
+    "no cooperative launch": {"cluster", "grid", "alone", "ahead"},
+    "little shared memory": {"cluster", "alone", "ahead"},
+    "small clusters": {"sweeps", "alone", "ahead"},
+    "this one": {"sweeps", "alone", "ahead"},
     "fast memory": {"sweeps", "alone"},
     "fast memory, few multiprocessors": set(),
 }
@@ -48,7 +48,9 @@ SHAPES = (
     *(
         (7, 1),
         (300, 3),
+        (40001, 3),  # tiles: more rows than lanes find room at once
         (70, 24),
+        (40001, 70),
         (5, 255),
         (12001, 255),
         (9, 1023),
