@@ -33,16 +33,20 @@ LARGE = replace(FAST, max_cluster=16)
 ONE = replace(FAST, sms=1, memory=1000)
 #: The kernel, the limits that choose it, and a case: odd lengths, so that edges are there.
 CASES = (
-    ("tile", SMALL, Case((70, 24))),
-    ("tile", SMALL, Case((33, 101), "bfloat16")),
+    ("tile", SMALL, Case((1031, 24))),  # more than find room at once
+    ("tile", SMALL, Case((1031, 3))),
+    ("tile", SMALL, Case((1031, 101), "bfloat16")),
     ("tile", SMALL, Case((203, 1021))),  # beyond the cache
     ("group", SMALL, Case((9, 1023))),
     ("group", SMALL, Case((9, 300), "float64")),
-    ("block", SMALL, Case((9, 4097))),
-    ("block", SMALL, Case((9, 4099), "float16")),
-    ("block", FAST, Case((9, 2561), "bfloat16")),
+    ("group", SMALL, Case((33, 101), "bfloat16")),
+    ("group", FAST, Case((1031, 255), "float16")),
+    ("block", SMALL, Case((65, 4097))),
+    ("block", SMALL, Case((65, 4099), "float16")),
+    ("block", FAST, Case((65, 2561), "bfloat16")),
     ("block", FAST, Case((9, 12501))),
     ("block", ONE, Case((16, 20001))),
+    ("registers", SMALL, Case((9, 4097))),
     ("registers", FAST, Case((9, 5001))),
     ("registers", FAST, Case((9, 10001), "bfloat16")),
     ("registers", FAST, Case((9, 2501), "float64")),
