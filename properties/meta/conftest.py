@@ -1,4 +1,4 @@
-"""What the tests of the steps share: a nursery, candidates that are written for one test, gates of such, and a card."""
+"""What the tests of the steps share: a nursery, candidates written for one test, gates, kernels' choice, a card."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..runner import Runner
 from ..slots import Slots
 from ..subject import Subject
 from ..targets import machine
-from . import gates
+from . import choices, gates
 
 MakeRunner = Callable[..., Runner]
 MakeSubject = Callable[..., Subject]
@@ -50,6 +50,12 @@ def _on_the_card(request: pytest.FixtureRequest) -> Iterator[None]:
         fcntl.flock(card, wanted)
         fcntl.flock(turn, fcntl.LOCK_UN)
         yield
+
+
+@pytest.fixture(scope="session")
+def choose(tmp_path_factory: pytest.TempPathFactory) -> choices.Choose:
+    """The choice of a CUDA kernel."""
+    return choices.compiled(tmp_path_factory.mktemp("choice"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """What can be known of the CUDA kernel without a GPU: that it compiles for every architecture we claim, and to what.
 
 nvcc compiles the device code with warnings as errors. Its resource report and its PTX answer the rest: nothing spills
-to local memory, divisions and denormals are IEEE's. What is not seen here is the code running. `test_choice` asks which
+to local memory, divisions and denormals are IEEE's. What is not seen here is the code running. `choices` asks which
 kernel a call gets.
 """
 

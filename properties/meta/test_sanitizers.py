@@ -20,7 +20,7 @@ from ..options import ROOT
 from ..process import nursery_environment
 from ..sanitized import CASE_MARK
 from ..targets import machine
-from .test_choice import Choose, choose  # noqa: F401 - the fixture
+from .choices import Choose
 from .under_sanitizer import CASES
 
 TOOLS = ("racecheck", "synccheck", "initcheck")
@@ -146,7 +146,7 @@ def test_a_report_that_breaks_off_is_an_accusation() -> None:
     assert "did not get to its end" in accusations("========= COMPUTE-SANITIZER\n")[0]
 
 
-def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> None:  # noqa: F811 - the fixture
+def test_every_kernel_has_a_case_and_the_limits_choose_it(choose: Choose) -> None:
     kinds = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
     found = [
         choose(case.shape, kinds[case.dtype], limits, layouts.geometry(case.layout, case.shape).strides).regime
