@@ -18,7 +18,8 @@ constexpr int kGridThreads = 256;
 constexpr int kSweepFrom = 6;
 constexpr int kSweepGroup = 256;    // chunks that are added up together
 constexpr int kFastCluster = 4;
-constexpr int kTeamThreads = 384;  // of a block that keeps a slice, at most; where memory is fast, from so many vectors on:
+constexpr int kTeamThreads = 384;  // of a block that keeps a slice, at most
+// So many where memory is fast and a row, or a slice of one, has so many vectors.
 constexpr std::int64_t kWideRow = 1792, kWideSlice = 3072;
 // Where memory is fast, what an SM has under way at once counts: with 60 to 150 KB it moves 0.96 to 0.99 of a copy, with
 // the 200 KB of three long slices 0.94 to 0.96. So long rows are kept by two blocks an SM, or by one. Shorter rows are
@@ -68,13 +69,13 @@ inline std::int64_t group_lanes(Layout const& at) {
 }
 
 // Rows of up to 4 KB: are they read in tiles? They must lie behind each other, and be many. With edges of their own they
-// lose up to 2 % of a copy where the tensors come from memory (262144 x 1023: 0.98, not 0.995), and short ones have lanes
-// without work. Where there are few, a row that waits for its own lanes alone is stored sooner: twice as soon if all lanes
-// find room at once (128 x 100: 1.25 times the copy, not 0.61), and longer rows as long as the tensors lie in the L2 cache
-// (4096 x 1023: 1.05, not 1.01). That is not asked for its size: both tensors are beyond it where each is twice all shared
-// memory.
-// Rows of 16-bit elements that begin anywhere are the tiles' worst: a vector in eight belongs to two rows or more. With
-// lanes that nearly all have work they are better off alone where memory is fast (1000000 x 255: 1.006, not 0.876).
+// lose up to 2 % of a copy where the tensors come from memory (262144 x 1023: 0.98, not 0.995), and short ones have
+// lanes without work. Few rows that wait for their own lanes alone are stored sooner: short ones twice as soon if all
+// lanes find room at once (128 x 100: 1.25 times the copy, not 0.61), longer ones as long as the tensors lie in the L2
+// cache (4096 x 1023: 1.05, not 1.01). That is not asked for its size: both tensors are beyond it where each is twice
+// all shared memory.
+// Rows of 16-bit elements that begin anywhere are the tiles' worst. With lanes that nearly all have work they are better
+// off alone where memory is fast (1000000 x 255: 1.006, not 0.876).
 inline bool tiled(Layout const& at, Limits const& device) {
   if (!flat(at)) return false;
   bool const busy = row_vectors(at) * 10 >= group_lanes(at) * group_each(at) * 9;
@@ -120,7 +121,8 @@ inline Plan group(Layout const& at, Limits const& device) {
   plan.lanes = static_cast<int>(group_lanes(at));
   plan.each = static_cast<int>(group_each(at));
   // Few rows: smaller blocks, until each SM has one.
-  while (plan.threads > 32 && at.rows * plan.lanes < device.sms * static_cast<std::int64_t>(plan.threads)) plan.threads /= 2;
+  std::int64_t const lanes = at.rows * plan.lanes;
+  while (plan.threads > 32 && lanes < device.sms * static_cast<std::int64_t>(plan.threads)) plan.threads /= 2;
   plan.blocks = ceil_div(at.rows, plan.threads / plan.lanes);
   return plan;
 }
