@@ -102,6 +102,12 @@ def _of_all(entry: tuple[object, ...]) -> bool:
     return message is None and module is None and category is Warning and not line
 
 
+def _products(backend: str) -> object:
+    """How it multiplies float32. Torch's older setting has no word for "not set", and gives it back as "ieee"."""
+    assert _precision is not None
+    return "none" if (found := _precision(backend, "matmul")) == "ieee" else found
+
+
 def _umask() -> str:
     """The system tells it to who sets it alone; meanwhile what another thread makes is nobody else's to read."""
     found = _set_umask(0o077)
@@ -198,8 +204,8 @@ _MODES: dict[str, Callable[[], object]] = {
 if hasattr(os, "sched_getaffinity"):
     _MODES["the processors that it may run on"] = functools.partial(os.sched_getaffinity, 0)
 if _precision is not None:
-    _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_precision, "cuda", "matmul")
-    _MODES["the precision of oneDNN's float32 products"] = functools.partial(_precision, "mkldnn", "matmul")
+    _MODES["the precision of cuBLAS's float32 products"] = functools.partial(_products, "cuda")
+    _MODES["the precision of oneDNN's float32 products"] = functools.partial(_products, "mkldnn")
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
     "torch": torch,

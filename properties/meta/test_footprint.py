@@ -257,6 +257,23 @@ def test_the_newer_settings_of_products_are_told_and_do_no_harm(
     assert any(each.startswith(f"the precision of {name}'s float32 products: ") for each in late.meta.left)
 
 
+def test_a_setting_of_products_that_is_put_back_in_the_older_words_is_no_leak(make_runner: MakeRunner) -> None:
+    """Torch has none for "not set": what was, comes back as IEEE's, which is the same."""
+    put_back = """
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("medium")
+        y = x.clone()
+        torch.set_float32_matmul_precision(before)
+        return y
+    """
+    meta = make_runner(put_back).observe(GIVEN).meta
+    assert meta is not None
+    assert meta.left == ()
+    meta = make_runner("torch.set_float32_matmul_precision('medium'); return x.clone()").observe(GIVEN).meta
+    assert meta is not None
+    assert "the precision of float32 products: highest -> medium" in meta.left
+
+
 def test_an_input_that_tells_nothing_any_more_is_a_changed_one(make_runner: MakeRunner) -> None:
     head = "HOOK = {'__torch_function__': classmethod(lambda *_: 1 / 0)}"
     forward = "y = x.clone(); x.__class__ = type('Silent', (torch.Tensor,), HOOK); return y"
