@@ -118,6 +118,10 @@ LONG_ROWS = Property(
             "shape=8x512x28x28,seed=30",
             "shape=5x259x31x33,dtype=float16,layout=order0.2.3.1,seed=30",
             "shape=3x1031x523,layout=cut2.5,seed=30",
+            # What is no ordinary value, where there are many.
+            "shape=1100x301,values=zero-rows,seed=31",
+            "shape=1100x301,values=signed,plants=nan@70000,seed=31",
+            "shape=1100x301,values=signed,plants=-inf@70000,seed=31",
         )
     ),
     long=True,
@@ -139,6 +143,11 @@ VALUES = Property(
         parse(f"shape=9x161,dtype={dtype},values={values},seed=5")
         for dtype in DTYPES
         for values in ("padded", "padded-before", "half", "sorted")
+    )
+    + tuple(
+        parse(f"shape=5x1031,dtype={dtype},values={values},seed=5")
+        for dtype in DTYPES
+        for values in ("nearly-constant", "levels", "shares")
     )
     + tuple(
         parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")

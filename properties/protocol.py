@@ -41,6 +41,7 @@ SETTINGS = (
     "in evaluation, inside torch.inference_mode",
     "with one thread",
     "with seven threads",
+    "with sixteen threads",
     "with many threads",
     "with float64 as the default type",
     "with bfloat16 as the default type",

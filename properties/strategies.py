@@ -42,6 +42,9 @@ GENERAL = (
     "padded-before",
     "half",
     "sorted",
+    "nearly-constant",
+    "levels",
+    "shares",
 )
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")
@@ -96,9 +99,15 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
     kinds = ["matrix", "matrix", "matrix"]
     kinds += ["nd"] if "nd" in domain.supported else []
     kinds += ["empty"] if "empty" in domain.supported else []
+    kinds += ["square"]
     kind = draw(st.sampled_from(kinds))
     if kind == "matrix":
         return draw(matrices(elements))
+    if kind == "square":  # its dimensions can be told apart by nothing but their places
+        rank = draw(st.sampled_from((2, 3, 3, 4))) if "nd" in domain.supported else 2
+        side = draw(_of_any_size(2, int(elements ** (1 / rank))))
+        batch = draw(st.just(side) | st.integers(1, 4)) if rank > 2 else side
+        return (batch, *(side,) * (rank - 1))
     if kind == "empty":
         most_rank = 4 if "nd" in domain.supported else 2
         sizes = draw(st.lists(st.integers(0, 5), min_size=2, max_size=most_rank))
@@ -226,7 +235,10 @@ def long_rows(draw: st.DrawFn, domain: Domain, most: int) -> Case:
 
 @st.composite
 def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
-    """Up to ``most`` elements, many of them both along a row and across: what is small in one direction is no work."""
+    """Up to ``most`` elements, many of them both along a row and across: what is small in one direction is no work.
+
+    One in three has zero rows, or one to four special values somewhere: large tensors go ways of their own.
+    """
     dtype = draw(st.sampled_from(domain.dtypes))
     plain = draw(st.booleans())
     elements = draw(st.integers(ORDINARY, most if plain else most >> 2))  # gaps take up to twenty times the room
@@ -240,7 +252,16 @@ def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
         shape = (outer, length, inner) if draw(st.booleans()) else (outer, length, height, inner // height)
     layout = CONTIGUOUS if plain else draw(arrangements(domain, shape))
     recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales", "any-scale")))
-    return Case(shape, dtype, layout, recipe, draw(seeds()))
+    plants: list[Plant] = []
+    match draw(st.integers(0, 5)):
+        case 5:
+            recipe = "zero-rows"
+        case 4:
+            places = st.integers(0, _product(list(shape)) - 1)
+            plant = st.builds(Plant, st.sampled_from(PLANTABLE), places)
+            plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
+            recipe = "signed"
+    return Case(shape, dtype, layout, recipe, draw(seeds()), tuple(sorted(plants)))
 
 
 @st.composite

@@ -384,6 +384,35 @@ def _zeros(grid: Grid, _: Format) -> torch.Tensor:
     return torch.zeros_like(grid.noise, dtype=torch.float64) * (1 - 2 * (grid.noise & 1))
 
 
+def _nearly_constant(grid: Grid, fmt: Format) -> torch.Tensor:
+    """A base with little upon it, of any sign: 1024 (bfloat16: 128) to 4 more, more often less; times 2^-3 to 2^3."""
+    base = min(fmt.precision, 11) - 1
+    magnitude = (1 << base) + _below(grid.noise, 5) * _below(grid.noise, 2, 7)
+    return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3 - base, 3 - base))
+
+
+def _levels(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Multiples of 1/255 from 0 to 1, as images have them, rounded to the type."""
+    level = _below(grid.noise, 256)
+    leading = torch.stack([level < 1 << bit for bit in range(1, 8)]).sum(0)  # zeros in front, of eight bits
+    bits = ((level << (leading + fmt.precision)) + 127) // 255
+    return _scaled(bits.to(torch.float64), -(leading + fmt.precision))
+
+
+def _shares(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Positive rows whose sum is 1 to a part in 2^9 (bfloat16: 2^6), as that of probabilities; by pairs of columns."""
+    count = max(grid.columns, 1)
+    scale = (count - 1).bit_length() + min(fmt.precision, 11) - 3
+    if fmt.name == "float16":
+        scale = min(scale, 24)
+    share = max(1, ((1 << scale) + count // 2) // count)
+    uneven = _below(_hash(grid.row_noise + (grid.column >> 1) * _MIX1), share)
+    first = grid.column & 1 == 0
+    lonely = first & (grid.column == grid.columns - 1)
+    magnitude = share + torch.where(lonely, 0, torch.where(first, uneven, -uneven))
+    return _scaled(magnitude.to(torch.float64), torch.full_like(magnitude, -scale))
+
+
 def _zero_rows(grid: Grid, fmt: Format) -> torch.Tensor:
     """Every row is either all zero or `signed`: zero rows are NaN and do not touch their neighbours."""
     return _signed(grid, fmt) * (_below(grid.row_noise, 2, 13) == 0)
@@ -419,6 +448,9 @@ RECIPES: dict[str, Recipe] = {
     "outlier": _outlier,
     "constant": _constant,
     "alternating": _alternating,
+    "nearly-constant": _nearly_constant,
+    "levels": _levels,
+    "shares": _shares,
     "zeros": _zeros,
     "zero-rows": _zero_rows,
     "near-max": _near_max,

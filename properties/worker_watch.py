@@ -50,7 +50,7 @@ def attribute(name: str) -> Callable[[torch.Tensor], object]:
 
 
 #: How names begin that torch's compiler gives its notes on a tensor (`torch._dynamo.mark_dynamic`).
-_COMPILERS = ("_dynamo_", "_has_dynamo", "_specialize_on")
+COMPILERS_NOTES = ("_dynamo_", "_has_dynamo", "_specialize_on")
 _gradient = attribute("grad")
 #: What a tensor object says of itself, by the words of a report.
 _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
@@ -62,7 +62,7 @@ _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
     "negative bit": _Tensor.is_neg,
     "memory": _Tensor.data_ptr,
     "class": type,
-    "attributes": lambda tensor: tuple(sorted(name for name in vars(tensor) if not name.startswith(_COMPILERS))),
+    "attributes": lambda tensor: tuple(sorted(name for name in vars(tensor) if not name.startswith(COMPILERS_NOTES))),
     "whether it has a gradient": lambda tensor: _gradient(tensor) is not None,
 }
 _version = attribute("_version")

@@ -137,8 +137,8 @@ def _as_before(parts: list[tuple[torch.nn.Module, object]]) -> None:
 
 @contextlib.contextmanager
 def _evaluated(model: Model, inside: Callable[[], contextlib.AbstractContextManager[object]]) -> Iterator[None]:
-    """In evaluation where no gradients are taken: how a model is served."""
-    with _in_evaluation(model), inside():
+    """In evaluation where no gradients are taken: how a model is served. A server says so, and so does its user."""
+    with _in_evaluation(model), _in_evaluation(model), inside():
         yield
 
 
@@ -184,6 +184,7 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "in evaluation, inside torch.inference_mode": lambda model: _evaluated(model, _inference_mode),
     "with one thread": lambda _: _with_threads(1),
     "with seven threads": lambda _: _with_threads(7),
+    "with sixteen threads": lambda _: _with_threads(16),
     # More than there are of anything that was made for a number of cores, this machine's included.
     "with many threads": lambda _: _with_threads(max(67, 2 * _get_threads() + 1)),
     "with float64 as the default type": lambda _: _by_default(_float64),

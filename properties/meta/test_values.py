@@ -47,6 +47,9 @@ KNOWN = {
     "zeros": 3380517425,
     "zero-rows": 1321292033,
     "near-max": 4026579563,
+    "nearly-constant": 509630954,
+    "levels": 4119683558,
+    "shares": 755772505,
 }
 
 
