@@ -198,6 +198,12 @@ def cases(
     return Case(shape, dtype, layout, recipe, draw(seeds()), (), turn)
 
 
+def _few_plants(shape: tuple[int, ...], what: tuple[str, ...]) -> SearchStrategy[list[Plant]]:
+    """One to four special values, each at a place of its own."""
+    plant = st.builds(Plant, st.sampled_from(what), st.integers(0, _product(list(shape)) - 1))
+    return st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index)
+
+
 @st.composite
 def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, least_rows: int = 1) -> Case:
     """Small inputs with one to four special values put somewhere: matrices mostly, then any rank and layout.
@@ -209,9 +215,7 @@ def planted(draw: st.DrawFn, domain: Domain, what: tuple[str, ...] = PLANTABLE, 
     if draw(st.integers(0, 2)) == 2:
         shape = draw(shapes(domain, 1 << 12).filter(all))
         layout = draw(arrangements(domain, shape))
-    count = _product(list(shape))
-    plant = st.builds(Plant, st.sampled_from(what), st.integers(0, count - 1))
-    plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
+    plants = draw(_few_plants(shape, what))
     if draw(st.integers(0, 7)) == 7 and len(shape) == 2:
         masked = draw(st.sampled_from(what))
         places = draw(st.lists(st.integers(0, shape[1] - 1), min_size=1, max_size=24, unique=True))
@@ -257,9 +261,7 @@ def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
         case 5:
             recipe = "zero-rows"
         case 4:
-            places = st.integers(0, _product(list(shape)) - 1)
-            plant = st.builds(Plant, st.sampled_from(PLANTABLE), places)
-            plants = draw(st.lists(plant, min_size=1, max_size=4, unique_by=lambda each: each.index))
+            plants = draw(_few_plants(shape, PLANTABLE))
             recipe = "signed"
     return Case(shape, dtype, layout, recipe, draw(seeds()), tuple(sorted(plants)))
 

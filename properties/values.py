@@ -161,6 +161,11 @@ def _scaled(value: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
     return value * _power(half) * _power(exponent - half)
 
 
+def _sign(grid: Grid) -> torch.Tensor:
+    """1 or -1 for each element."""
+    return 1 - 2 * (grid.noise & 1)
+
+
 def _below(noise: torch.Tensor, count: int, shift: int = 33) -> torch.Tensor:
     """An integer in [0, count) from 31 bits of the hash, by multiplication (bias below 2^-9 for count <= 2^22)."""
     return ((_shift(noise, shift) & 0x7FFFFFFF) * count) >> 31
@@ -170,7 +175,7 @@ def _fraction(grid: Grid, fmt: Format) -> torch.Tensor:
     """Signed multiples of 2^-p in (-1, 1), p the format's precision in bits: exact in the format."""
     bits = fmt.precision
     magnitude = _shift(grid.noise, 64 - bits)
-    sign = 1 - 2 * (grid.noise & 1)
+    sign = _sign(grid)
     return (magnitude * sign).to(torch.float64) * 2.0**-bits
 
 
@@ -226,7 +231,7 @@ def _any_scale(grid: Grid, fmt: Format) -> torch.Tensor:
 
 def _tiny(grid: Grid, fmt: Format) -> torch.Tensor:
     """Up to 64 smallest subnormals times 2^0 to 2^11 by row: means whose reciprocal overflows."""
-    count = (1 + _below(grid.noise, 64)) * (1 - 2 * (grid.noise & 1))
+    count = (1 + _below(grid.noise, 64)) * _sign(grid)
     return _scaled(count.to(torch.float64) * fmt.quantum, _spread(grid, 0, 11))
 
 
@@ -244,22 +249,26 @@ def _integers(grid: Grid, _: Format) -> torch.Tensor:
     return _scaled(value.to(torch.float64), _spread(grid, -3, 3))
 
 
+def _pairs(grid: Grid) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Columns 2k and 2k + 1: the hash that they share, which is the first of its two, and which has no second."""
+    even = grid.column & 1 == 0
+    return _hash(grid.row_noise + (grid.column >> 1) * _MIX1), even, even & (grid.column == grid.columns - 1)
+
+
 def _exact_mean(grid: Grid, _: Format) -> torch.Tensor:
     """Pairs of magnitudes (1, 1), (2, 0) or (0, 2), so S = n for even n; by row times 2^-3 to 2^3.
 
     In rows longer than 2^22 only every so many pairs are non-zero, so the sum stays exact.
     """
-    pair = grid.column >> 1
-    choice = _below(_hash(grid.row_noise + pair * _MIX1), 3)
-    even = grid.column & 1 == 0
+    pairs, even, lonely = _pairs(grid)
+    choice = _below(pairs, 3)
     two = torch.where(even, choice == 1, choice == 2)
     one = choice == 0
-    lonely = (grid.column == grid.columns - 1) & even
     magnitude = torch.where(one | lonely, 1, torch.where(two, 2, 0))
     if grid.columns > _EXACT_SUM:
         rare = -(-grid.columns // _EXACT_SUM)
-        magnitude = magnitude * (pair % rare == 0)
-    return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3, 3))
+        magnitude = magnitude * ((grid.column >> 1) % rare == 0)
+    return _scaled((magnitude * _sign(grid)).to(torch.float64), _spread(grid, -3, 3))
 
 
 def _grains(grid: Grid, fmt: Format) -> torch.Tensor:
@@ -272,13 +281,13 @@ def _grains(grid: Grid, fmt: Format) -> torch.Tensor:
     if grid.columns > _EXACT_SUM:
         rare = -(-grid.columns // _EXACT_SUM)
         magnitude = magnitude * (grid.column % rare == 0)
-    return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3, 3))
+    return _scaled((magnitude * _sign(grid)).to(torch.float64), _spread(grid, -3, 3))
 
 
 def _one_hot(grid: Grid, _: Format) -> torch.Tensor:
     """One element a row is +-2^-3 to +-2^3, all others are zeros of either sign: the result there is +-n."""
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
-    sign = (1 - 2 * (grid.noise & 1)).to(torch.float64)
+    sign = _sign(grid).to(torch.float64)
     return _scaled((grid.column == place).to(torch.float64) * sign, _spread(grid, -3, 3))
 
 
@@ -290,7 +299,7 @@ def _one_full(grid: Grid, fmt: Format) -> torch.Tensor:
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
     bits = fmt.precision
     magnitude = _shift(grid.noise, 64 - bits) | 1 << (bits - 1)
-    full = (magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64) * 2.0**-bits
+    full = (magnitude * _sign(grid)).to(torch.float64) * 2.0**-bits
     return torch.where(grid.column == place, full, 0.0)
 
 
@@ -310,7 +319,7 @@ def _one_tall(grid: Grid, fmt: Format) -> torch.Tensor:
     if grid.columns > _EXACT_SUM:
         rare = -(-grid.columns // _EXACT_SUM)
         magnitude = magnitude * ((grid.column == place) | (grid.column % rare == 0))
-    value = (magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64) * 2.0 ** -(most - 2)
+    value = (magnitude * _sign(grid)).to(torch.float64) * 2.0 ** -(most - 2)
     return _scaled(value, _spread(grid, -2, 3))
 
 
@@ -324,7 +333,7 @@ def _outlier(grid: Grid, fmt: Format) -> torch.Tensor:
     """Ones, and one element a row of 2^30 (float16: 2^14): zeros elsewhere would pass an absolute tolerance."""
     place = _shift(grid.row_noise, 1) % max(grid.columns, 1)
     large = 2.0**14 if fmt.name == "float16" else 2.0**30
-    return torch.where(grid.column == place, large, 1.0).to(torch.float64) * (1 - 2 * (grid.noise & 1))
+    return torch.where(grid.column == place, large, 1.0).to(torch.float64) * _sign(grid)
 
 
 def _part(grid: Grid, fmt: Format, first: torch.Tensor | int, length: torch.Tensor) -> torch.Tensor:
@@ -381,14 +390,14 @@ def _ones(grid: Grid, _: Format) -> torch.Tensor:
 
 def _zeros(grid: Grid, _: Format) -> torch.Tensor:
     """All zeros, of either sign: every result is NaN."""
-    return torch.zeros_like(grid.noise, dtype=torch.float64) * (1 - 2 * (grid.noise & 1))
+    return torch.zeros_like(grid.noise, dtype=torch.float64) * _sign(grid)
 
 
 def _nearly_constant(grid: Grid, fmt: Format) -> torch.Tensor:
     """A base with little upon it, of any sign: 1024 (bfloat16: 128) to 4 more, more often less; times 2^-3 to 2^3."""
     base = min(fmt.precision, 11) - 1
     magnitude = (1 << base) + _below(grid.noise, 5) * _below(grid.noise, 2, 7)
-    return _scaled((magnitude * (1 - 2 * (grid.noise & 1))).to(torch.float64), _spread(grid, -3 - base, 3 - base))
+    return _scaled((magnitude * _sign(grid)).to(torch.float64), _spread(grid, -3 - base, 3 - base))
 
 
 def _levels(grid: Grid, fmt: Format) -> torch.Tensor:
@@ -406,10 +415,9 @@ def _shares(grid: Grid, fmt: Format) -> torch.Tensor:
     if fmt.name == "float16":
         scale = min(scale, 24)
     share = max(1, ((1 << scale) + count // 2) // count)
-    uneven = _below(_hash(grid.row_noise + (grid.column >> 1) * _MIX1), share)
-    first = grid.column & 1 == 0
-    lonely = first & (grid.column == grid.columns - 1)
-    magnitude = share + torch.where(lonely, 0, torch.where(first, uneven, -uneven))
+    pairs, even, lonely = _pairs(grid)
+    uneven = _below(pairs, share)
+    magnitude = share + torch.where(lonely, 0, torch.where(even, uneven, -uneven))
     return _scaled(magnitude.to(torch.float64), torch.full_like(magnitude, -scale))
 
 
@@ -420,7 +428,7 @@ def _zero_rows(grid: Grid, fmt: Format) -> torch.Tensor:
 
 def _near_max(grid: Grid, fmt: Format) -> torch.Tensor:
     """Constant magnitude at the largest finite value: [1, -1, ...], or zeros where the sum overflowed."""
-    return (1 - 2 * (grid.noise & 1)).to(torch.float64) * fmt.largest
+    return _sign(grid).to(torch.float64) * fmt.largest
 
 
 RECIPES: dict[str, Recipe] = {

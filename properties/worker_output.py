@@ -10,13 +10,12 @@ import contextlib
 import itertools
 import math
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from .protocol import MAX_TEXT, OVERWRITTEN_BYTE, ErrorInfo, OutputMeta
-from .worker_watch import COMPILERS_NOTES, attribute
+from .worker_watch import attribute, carried
 from .worker_ways import BITS
 
 _Tensor = torch.Tensor
@@ -85,13 +84,8 @@ def describe_output(result: object, input_span: tuple[int, int], current: int = 
         pending,
         negated=_is_negated(result),
         inference=_is_inference(result),
-        attributes=tuple(itertools.islice(_attributes(result), _ATTRIBUTES_SHOWN)),
+        attributes=tuple(itertools.islice(carried(result), _ATTRIBUTES_SHOWN)),
     )
-
-
-def _attributes(result: torch.Tensor) -> Iterator[str]:
-    """Names of what it carries beside its values; what torch's compiler notes on every tensor is nobody's."""
-    return (name for name in map(str, vars(result)) if not name.startswith(COMPILERS_NOTES))
 
 
 def readable(meta: OutputMeta, device: str) -> bool:

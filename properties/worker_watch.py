@@ -50,7 +50,14 @@ def attribute(name: str) -> Callable[[torch.Tensor], object]:
 
 
 #: How names begin that torch's compiler gives its notes on a tensor (`torch._dynamo.mark_dynamic`).
-COMPILERS_NOTES = ("_dynamo_", "_has_dynamo", "_specialize_on")
+_COMPILERS = ("_dynamo_", "_has_dynamo", "_specialize_on")
+
+
+def carried(tensor: torch.Tensor) -> Iterator[str]:
+    """Names of what it carries beside its values; what torch's compiler notes on every tensor is nobody's."""
+    return (name for name in map(str, vars(tensor)) if not name.startswith(_COMPILERS))
+
+
 _gradient = attribute("grad")
 #: What a tensor object says of itself, by the words of a report.
 _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
@@ -62,7 +69,7 @@ _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
     "negative bit": _Tensor.is_neg,
     "memory": _Tensor.data_ptr,
     "class": type,
-    "attributes": lambda tensor: tuple(sorted(name for name in vars(tensor) if not name.startswith(COMPILERS_NOTES))),
+    "attributes": lambda tensor: tuple(sorted(carried(tensor))),
     "whether it has a gradient": lambda tensor: _gradient(tensor) is not None,
 }
 _version = attribute("_version")

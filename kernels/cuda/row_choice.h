@@ -146,7 +146,7 @@ inline Plan sweeps(Layout const& at, Limits const& device) {
   plan.team = 1;
   plan.held = shape.chunk();
   // A row may begin up to seven vectors into its first line.
-  plan.slice = ceil_div(larger(1, at.columns * size / kVector) + kLine / kVector - 1, plan.held);
+  plan.slice = ceil_div(row_vectors(at) + kLine / kVector - 1, plan.held);
   // As many rows a launch as the L2 cache may still have when they are scaled. It is not asked for its size: all shared
   // memory together is about half of it, or more.
   plan.teams = larger(1, all_shared(device) / (at.columns * size));
@@ -266,9 +266,8 @@ inline Plan ahead(Layout const& at, Limits const& device, std::int64_t vectors, 
 }
 
 inline Plan team(Layout const& at, Limits const& device) {
-  int const per = kVector / element_bytes(at.kind);
   // A row may begin up to seven vectors into its first line.
-  std::int64_t const vectors = larger(1, at.columns / per) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
+  std::int64_t const vectors = row_vectors(at) + (aligned(at, kLine) ? 0 : kLine / kVector - 1);
   auto const capacity = [&](int blocks) { return shared_for(device, blocks, kTeamStatic) / kVector; };
   bool const fast = memory_of(device) == Memory::kFast;
   bool const many = at.rows >= kManyRows * static_cast<std::int64_t>(device.sms);
