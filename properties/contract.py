@@ -70,6 +70,9 @@ SHAPES = Property(
             "shape=4x65535,dtype=float16,values=ones",
             "shape=4x65535,dtype=bfloat16,values=ones",
             "shape=4x4095,dtype=float16,values=huge",
+            # Whole tiles, batches and maps, as networks have them.
+            *(f"shape={rows}x{n},seed=9" for rows, n in ((8, 2048), (16, 512), (32, 1024), (128, 256), (256, 256))),
+            *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),
             *_one_of_each_width(),
         )
     ),
@@ -104,6 +107,10 @@ LONG_ROWS = Property(
             "shape=4099x4099,seed=30",
             # Double precision at such a size.
             "shape=70x65537,dtype=float64,seed=30",
+            # Such sizes that are round in every direction.
+            "shape=1024x1024,seed=30",
+            "shape=1x64x112x112,seed=30",
+            "shape=2x3x224x224,seed=30",
             # As large in two bytes; maps of features, in both orders.
             "shape=131x32771,dtype=float16,seed=30",
             "shape=2x3x257x259,seed=30",
@@ -131,7 +138,9 @@ VALUES = Property(
     "values",
     "Signed, heavy-tailed, mixed-scale, tiny and huge values, and rows that are all zero, give the reference's result.",
     lambda domain, _: strategies.cases(
-        domain, (*strategies.GENERAL, *strategies.EXTREME, "zeros", "zero-rows"), elements=1 << 14
+        domain,
+        (*strategies.GENERAL, *strategies.LOOKALIKES, *strategies.EXTREME, "zeros", "zero-rows"),
+        elements=1 << 14,
     ),
     one_call,
     pinned=tuple(
@@ -147,8 +156,10 @@ VALUES = Property(
     + tuple(
         parse(f"shape=5x1031,dtype={dtype},values={values},seed=5")
         for dtype in DTYPES
-        for values in ("nearly-constant", "levels", "shares")
+        for values in ("nearly-constant", "levels", "shares", *strategies.LOOKALIKES)
     )
+    # As many rows as columns, and few digits: what looks like something does so here alone.
+    + tuple(parse(f"shape=64x64,values={values},seed=5") for values in strategies.LOOKALIKES)
     + tuple(
         parse(f"shape={shape},dtype={dtype},values=alternating,seed=5")
         for dtype in DTYPES
@@ -265,6 +276,7 @@ LAYOUTS = Property(
             "shape=8x128,layout=offset1024,seed=8",
             "shape=48x64,layout=pitch128,seed=8",
             "shape=48x64,layout=offset128+pitch128,seed=8",
+            "shape=48x64,layout=pitch192,seed=8",
             "shape=40x65,layout=step17,seed=8",
             "shape=6x257,layout=offset1048577,seed=8",
             # A place that float32 does not hold.
@@ -290,7 +302,12 @@ LAYOUTS = Property(
                 for dtype in ("float16", "bfloat16")
                 for shape, layout in (("3x4097x4", "expand2"), ("3x4097x4", "order0.2.1"), ("5x4097", "expand0"))
             ),
-            "shape=2x16x5x7,layout=order0.2.3.1,seed=8",
+            # In every type: columns that lie apart, few and many; channels last.
+            *(
+                f"shape={shape},dtype={dtype},seed=8"
+                for dtype in DTYPES
+                for shape in ("96x2049,layout=order1.0", "3x4097,layout=order1.0", "2x16x5x7,layout=order0.2.3.1")
+            ),
             "shape=2x6x3x4x5,layout=order0.2.3.4.1,seed=8",
             # Part of what lies there, in every direction; windows that slide.
             *(f"shape=3x33x4,layout=cut{dim}.3,seed=8" for dim in range(3)),

@@ -5,11 +5,13 @@ A program may know them when it sees them, and take a shortcut that is wrong.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from reference.formats import Format
 
-from .hashing import Grid, Recipe, below, pairs, scaled, sign, signed, spread
+from .hashing import MIX1, Grid, Recipe, below, fraction, hashed, pairs, scaled, shift, sign, signed, spread
 
 
 def _part(grid: Grid, fmt: Format, first: torch.Tensor | int, length: torch.Tensor) -> torch.Tensor:
@@ -76,6 +78,101 @@ def _shares(grid: Grid, fmt: Format) -> torch.Tensor:
     return scaled(magnitude.to(torch.float64), torch.full_like(magnitude, -scale))
 
 
+def _gaussian(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Twelve uniform numbers added up, less six: mean 0 and variance 1, every row alike, as ``torch.randn`` gives."""
+    second = hashed(grid.noise)
+    tenths = torch.stack([shift(word, 10 * place) & 1023 for word in (grid.noise, second) for place in range(6)])
+    total = tenths.sum(0) - 6 * 1023
+    finer = fmt.precision - 13  # bits: 13 hold a total, and what a type has beyond is filled
+    if finer < 0:
+        total = torch.where(total < 0, -(-total >> -finer), total >> -finer)
+    else:
+        bits = shift(hashed(second), 64 - finer) if finer else torch.zeros_like(total)
+        total = torch.where(total < 0, -((-total << finer) | bits), total << finer | bits)
+    return scaled(total.to(torch.float64), torch.full_like(total, -10 - finer))
+
+
+def _activations(grid: Grid, fmt: Format) -> torch.Tensor:
+    """What GELU or SiLU leaves: `_gaussian` where it is positive, and otherwise nothing below -0.172."""
+    drawn = _gaussian(grid, fmt)
+    magnitude = (shift(hashed(grid.noise), 64 - fmt.precision) * 11) >> 6
+    return torch.where(drawn > 0, drawn, magnitude.to(torch.float64) * -(2.0**-fmt.precision))
+
+
+def _mostly_positive(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Uniform in [0, 1), but of forty elements one is negative."""
+    return fraction(grid, fmt).abs() * torch.where(below(hashed(grid.noise), 40) == 0, -1, 1)
+
+
+def _negative(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Uniform in [-16, 0), every element: logarithms of probabilities."""
+    magnitude = shift(grid.noise, 64 - fmt.precision) + 1
+    return magnitude.to(torch.float64) * -(2.0 ** (4 - fmt.precision))
+
+
+def _nearly_alike(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`_nearly_constant`, all of it positive: a temperature in kelvin."""
+    return _nearly_constant(grid, fmt).abs()
+
+
+def _unit_norm(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Rows whose squares add up to 1, as embeddings have them: pairs of columns, each at an angle, rounded."""
+    shared, even, lonely = pairs(grid)
+    slope = shift(shared, 12).to(torch.float64) * 2.0**-52
+    square = slope * slope
+    cosine, sine = (1 - square) / (1 + square), 2 * slope / (1 + square)
+    size = torch.where(lonely, 1.0, torch.where(even, cosine, sine)) / math.sqrt(max((grid.columns + 1) // 2, 1))
+    finest = fmt.precision + (((grid.columns + 1) // 2).bit_length() - 1) // 2
+    return torch.round(size * 2.0**finest) * 2.0**-finest * sign(grid)
+
+
+def _drifting(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Every row is the one before, to a part in 2^10 (bfloat16: 2^7): frames of a film, steps of a solver."""
+    most = max(1 << (fmt.precision - 1) >> 10, 1)
+    first = hashed(grid.column * MIX1)
+    base = (1 << (fmt.precision - 1)) + below(first, (1 << (fmt.precision - 1)) - 2 * most)
+    magnitude = base + below(grid.row_noise, most) + below(grid.noise, 2)
+    return magnitude.to(torch.float64) * 2.0 ** (1 - fmt.precision) * (1 - 2 * (first & 1))
+
+
+def _falling(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Positive rows that fall, strictly where the type has so many numbers, to a thousandth: singular values, decays.
+
+    In ten octaves, each a straight line; by row times 2^-3 to 2^3.
+    """
+    bits = min(fmt.precision - 1, 20)
+    place = ((grid.column * (10 << bits)) // max(grid.columns, 1)).expand(grid.noise.shape)
+    magnitude = (2 << bits) - (place & ((1 << bits) - 1))
+    return scaled(magnitude.to(torch.float64), spread(grid, -3, 3) - (place >> bits) - bits)
+
+
+def _coarse(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed` with the bits of a narrower type: what was bfloat16 (float64: float32; else: float8) once."""
+    bits = {24: 8, 53: 24}.get(fmt.precision, 4)
+    magnitude = shift(grid.noise, 64 - bits)
+    return scaled((magnitude * sign(grid)).to(torch.float64) * 2.0**-bits, spread(grid, -3, 3))
+
+
+def _triangle(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, and zeros behind the diagonal: a factor, or weights behind a causal mask."""
+    return torch.where(grid.column <= grid.row % max(grid.columns, 1), signed(grid, fmt), 0.0)
+
+
+def _dead_columns(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, and one column of eight is zero in every row: features that never fire."""
+    return torch.where(below(hashed(grid.column * MIX1), 8) == 0, 0.0, signed(grid, fmt))
+
+
+def _bias(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed` before a last column of ones: a homogeneous coordinate, or what a bias is multiplied by."""
+    return torch.where(grid.column == grid.columns - 1, 1.0, signed(grid, fmt))
+
+
+def _pixels(grid: Grid, _: Format) -> torch.Tensor:
+    """Integers from 0 to 255, every row alike."""
+    return below(grid.noise, 256).to(torch.float64)
+
+
 #: By the names of printed cases.
 LOOKALIKES: dict[str, Recipe] = {
     "padded": _padded,
@@ -86,4 +183,17 @@ LOOKALIKES: dict[str, Recipe] = {
     "nearly-constant": _nearly_constant,
     "levels": _levels,
     "shares": _shares,
+    "gaussian": _gaussian,
+    "activations": _activations,
+    "mostly-positive": _mostly_positive,
+    "negative": _negative,
+    "nearly-alike": _nearly_alike,
+    "unit-norm": _unit_norm,
+    "drifting": _drifting,
+    "falling": _falling,
+    "coarse": _coarse,
+    "triangle": _triangle,
+    "dead-columns": _dead_columns,
+    "bias": _bias,
+    "pixels": _pixels,
 }

@@ -46,6 +46,22 @@ GENERAL = (
     "levels",
     "shares",
 )
+#: Values that look like what a network has at hand, beside those that are general.
+LOOKALIKES = (
+    "gaussian",
+    "activations",
+    "mostly-positive",
+    "negative",
+    "nearly-alike",
+    "unit-norm",
+    "drifting",
+    "falling",
+    "coarse",
+    "triangle",
+    "dead-columns",
+    "bias",
+    "pixels",
+)
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")
 #: General values are judged up to this many columns: the bound gamma(n + 1) says too little beyond.
@@ -99,7 +115,7 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
     kinds = ["matrix", "matrix", "matrix"]
     kinds += ["nd"] if "nd" in domain.supported else []
     kinds += ["empty"] if "empty" in domain.supported else []
-    kinds += ["square"]
+    kinds += ["square", "round"]
     kind = draw(st.sampled_from(kinds))
     if kind == "matrix":
         return draw(matrices(elements))
@@ -108,6 +124,8 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
         side = draw(_of_any_size(2, int(elements ** (1 / rank))))
         batch = draw(st.just(side) | st.integers(1, 4)) if rank > 2 else side
         return (batch, *(side,) * (rank - 1))
+    if kind == "round":
+        return draw(_round_shapes(elements, "nd" in domain.supported))
     if kind == "empty":
         most_rank = 4 if "nd" in domain.supported else 2
         sizes = draw(st.lists(st.integers(0, 5), min_size=2, max_size=most_rank))
@@ -123,6 +141,20 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
     most_outer = max(1, room // _product(inner))
     outer = draw(st.integers(1, min(5, most_outer)) | st.integers(1, min(70, most_outer)))
     return (outer, length, *inner)
+
+
+@st.composite
+def _round_shapes(draw: st.DrawFn, elements: int, any_rank: bool) -> tuple[int, ...]:
+    """Shapes that networks have: few batches of 2^k, 3 * 2^k or 7 * 2^k columns, and maps as wide as they are high."""
+    rank = draw(st.integers(2, 4)) if any_rank else 2
+    batch = 1 << draw(st.integers(0, 7))
+    length, side = (draw(st.sampled_from((1, 1, 3, 7))) << draw(st.integers(0, 10)) for _ in range(2))
+    sizes = [batch, length, side, side][:rank]
+    while _product(sizes) > elements:
+        largest = max(range(rank), key=sizes.__getitem__)
+        sizes[largest] = max(sizes[largest] // 2, 1)
+        sizes[-1] = sizes[2] if rank == 4 else sizes[-1]
+    return tuple(sizes)
 
 
 @st.composite

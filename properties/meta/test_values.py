@@ -50,6 +50,19 @@ KNOWN = {
     "nearly-constant": 509630954,
     "levels": 4119683558,
     "shares": 755772505,
+    "gaussian": 4080240018,
+    "activations": 149337816,
+    "mostly-positive": 1907369880,
+    "negative": 3986076878,
+    "nearly-alike": 1497226045,
+    "unit-norm": 1903091796,
+    "drifting": 4058469472,
+    "falling": 2373716049,
+    "coarse": 4119559136,
+    "triangle": 3476222025,
+    "dead-columns": 2777509789,
+    "bias": 3970697464,
+    "pixels": 2040903832,
 }
 
 
@@ -182,3 +195,45 @@ def test_what_a_recipe_promises_by_name() -> None:
         assert (tall.amax(1) > 0.95 * tall.sum(1)).all()
     one_hot = values.fill((5, 99), "float32", "one-hot", 1)
     assert ((one_hot != 0).sum(1) == 1).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_looks_like_something_is_what_it_looks_like(dtype: str) -> None:
+    def of(recipe: str) -> torch.Tensor:
+        return values.fill((64, 1031), dtype, recipe, 5).double()
+
+    normal = of("gaussian")
+    assert normal.mean(1).abs().max() < 0.15
+    assert (normal.var(1) - 1).abs().max() < 0.2
+    assert ((normal.abs().mean(1) - math.sqrt(2 / math.pi)).abs() < 0.08).all()
+    active = of("activations")
+    assert -0.172 < active.min() < -0.1
+    assert (active.amax(1) > 1).all()
+    mostly = (of("mostly-positive") < 0).double().mean(1)
+    assert (mostly > 0).all()
+    assert (mostly < 0.05).all()
+    negative = of("negative")
+    assert (negative < 0).all()
+    assert negative.min() < -15.5
+    alike = of("nearly-alike")
+    assert (alike.amin(1) > 0).all()
+    assert (alike.amax(1) < alike.amin(1) * 1.04).all()
+    assert (alike.amax(1) > alike.amin(1)).all()
+    assert torch.allclose(of("unit-norm").square().sum(1), torch.ones(64, dtype=torch.float64), atol=2e-3)
+    drift = of("drifting")
+    assert ((drift[1:] - drift[:-1]).abs() <= drift[:-1].abs() * (2**-6 if dtype == "bfloat16" else 2**-9)).all()
+    falling = of("falling")
+    assert (falling[:, 1:] < falling[:, :-1]).all()
+    assert (falling[:, -1] < 0.002 * falling[:, 0]).all()
+    assert (falling > 0).all()
+    narrower = {"float32": torch.bfloat16, "float64": torch.float32}.get(dtype, torch.float8_e4m3fn)
+    assert torch.equal(of("coarse") * 8, (of("coarse") * 8).to(narrower).double())
+    triangle = values.fill((64, 64), dtype, "triangle", 5)
+    assert torch.equal(triangle, triangle.tril())
+    assert (triangle.tril() != 0).sum() > 1900
+    dead = (of("dead-columns") == 0).all(0).double().mean()
+    assert 0.08 < dead < 0.18
+    assert (of("bias")[:, -1] == 1).all()
+    pixels = of("pixels")
+    assert (pixels == pixels.round()).all()
+    assert (pixels.min(), pixels.max()) == (0, 255)
