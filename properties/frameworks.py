@@ -125,12 +125,12 @@ _CIRCUMSTANCES = {
     "from another thread": Manner(way=Way.ELSEWHERE),
     "given rows of a larger tensor, which nobody else names": Manner(way=Way.LENT),
 }
-#: Those that a program need not have been made for: of the guises, all but a view.
+#: Those that a program need not have been made for: of the guises, all but views.
 _MAY_BE_REFUSED = (
     "with float64 as the default type",
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
-    *(f"given {guise}" for guise in GUISES[1:]),
+    *(f"given {guise}" for guise in GUISES[2:]),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
 
