@@ -12,19 +12,27 @@ import _locale
 import _signal  # type: ignore[import-not-found]
 import builtins
 import contextlib
+import copy
 import decimal
+import faulthandler
 import functools
 import gc
 import inspect
+import json
 import logging
 import math
+import multiprocessing
 import operator
 import os
+import pickle
 import random
+import re
 import resource
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -35,7 +43,9 @@ from types import ModuleType
 
 import numpy as np
 import torch
+import torch.multiprocessing
 import torch.nn.modules.module as all_modules
+import torch.utils.deterministic
 
 from . import worker_arithmetic
 
@@ -85,7 +95,7 @@ _folder, _file_of = os.getcwd, os.fstat
 _decimals, _set_umask = decimal.getcontext, os.umask
 _depth, _USUAL_DEPTH = sys.getrecursionlimit, sys.getrecursionlimit()
 _timer, _priority, _limit = signal.getitimer, os.getpriority, resource.getrlimit
-_USUAL_HOOKS = (sys.__excepthook__, threading.__excepthook__)
+_USUAL_HOOKS = (sys.__excepthook__, threading.__excepthook__, sys.__unraisablehook__)
 _SIGNALS = sorted(signal.valid_signals())
 _NAMED_SIGNALS = frozenset(map(int, signal.Signals))
 #: How many numbers, and how many digits of each, torch and numpy print.
@@ -103,16 +113,28 @@ _LIMITS = {number: name for name, number in sorted(vars(resource).items(), rever
 _packed: Callable[[bool], object] | None = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
+#: Kinds of warnings that programs give.
+_GIVEN = (Warning, UserWarning, RuntimeWarning)
+
+
 def _of_all(entry: tuple[object, ...]) -> bool:
-    """Whether an entry of Python's list of filters is for every warning."""
+    """Whether an entry of Python's list of filters is for every warning, or for all that a program gives of its own.
+
+    Not one for what is deprecated: libraries add such as they are imported, at a first call, too.
+    """
     _, message, category, module, line = entry
-    return message is None and module is None and category is Warning and not line
+    return message is None and module is None and category in _GIVEN and not line
 
 
 def _products(backend: str) -> object:
     """How it multiplies float32. Torch's older setting has no word for "not set", and gives it back as "ieee"."""
     assert _precision is not None
     return "none" if (found := _precision(backend, "matmul")) == "ieee" else found
+
+
+def _started_by() -> str:
+    """How processes are started. The default is named where nobody chose: who asks for it first, sets it."""
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
 def _umask() -> str:
@@ -194,9 +216,22 @@ _MODES: dict[str, Callable[[], object]] = {
     "how deeply functions may call each other": lambda: min(_depth(), _USUAL_DEPTH),
     "how often threads take turns": sys.getswitchinterval,
     "the precision of decimal numbers": lambda: _decimals().prec,
+    "the rounding of decimal numbers": lambda: _decimals().rounding,
+    "how many digits an integer may have": sys.get_int_max_str_digits,
+    "where modules are looked for first": lambda: sys.path[:1],
+    "functions around the collector's runs": lambda: len(gc.callbacks),
+    "how large the stacks of threads are": threading.stack_size,
+    "whether a crash is told of": faulthandler.is_enabled,
+    "how processes are started": _started_by,
+    "how processes share tensors": torch.multiprocessing.get_sharing_strategy,
+    "the number of threads between operators": torch.get_num_interop_threads,
+    "whether fresh memory is filled": lambda: getattr(torch.utils.deterministic, "fill_uninitialized_memory", None),
+    "whether a warning of torch is repeated": torch.is_warn_always_enabled,
     "how long connections wait": socket.getdefaulttimeout,
     "which messages are logged": lambda: logging.root.manager.disable,
     "from which level on messages are logged": lambda: logging.root.level,
+    "how many handlers all messages go to": lambda: len(logging.root.handlers),
+    "what is done with an exception that nobody can catch": lambda: _hook(sys.unraisablehook),
     "what is done with an exception that nobody catches": lambda: _hook(sys.excepthook),
     "what is done with one in a thread": lambda: _hook(threading.excepthook),
     "how torch prints numbers": lambda: tuple(_PRINTED.values()),
@@ -227,6 +262,7 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.cuda.Event": torch.cuda.Event,
     "torch.cuda.Stream": torch.cuda.Stream,
     "torch.nn.init": torch.nn.init,
+    "torch.nn.utils": torch.nn.utils,
     "torch.autograd": torch.autograd,
     "torch.optim.Optimizer": torch.optim.Optimizer,
     "torch.testing": torch.testing,
@@ -239,13 +275,20 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "os": os,
     "os.path": os.path,
     "time": time,
+    "copy": copy,
+    "json": json,
+    "pickle": pickle,
+    "re": re,
+    "functools": functools,
+    "subprocess": subprocess,
+    "tempfile": tempfile,
 }
-#: What the layers of a network that have something of their own to compute do that with, and optimisers, as looked up.
-_LAYERS: dict[str, Callable[[], object]] = {
-    f"{space.__name__}.{each.__name__}.{method}": functools.partial(getattr, each, method)
-    for space, base, method in ((torch.nn, torch.nn.Module, "forward"), (torch.optim, torch.optim.Optimizer, "step"))
-    for each in vars(space).values()
-    if isinstance(each, type) and issubclass(each, base) and method in vars(each)
+#: The layers of a network and the optimisers, each with what it has of its own.
+_LAYERS: dict[str, type] = {
+    f"{space.__name__}.{name}": each
+    for space, base in ((torch.nn, torch.nn.Module), (torch.optim, torch.optim.Optimizer))
+    for name, each in vars(space).items()
+    if isinstance(each, type) and issubclass(each, base) and each is not base
 }
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 #: How the processor does arithmetic, by the words of a report.
@@ -320,7 +363,8 @@ class _Functions:
             changed = [each for each, function in self._functions.items() if present.get(each) is not function]
         if isinstance(self._space, type) and len(present) != len(self._names):
             # What is put before something that it inherits.
-            changed += [each for each in present.keys() - self._names if hasattr(self._space.__base__, each)]
+            new = present.keys() - self._names
+            changed += [each for each in new if callable(present[each]) and hasattr(self._space.__base__, each)]
         return [each for each in changed if not _from_torch(present.get(each))]
 
 
@@ -334,8 +378,7 @@ class ProcessWatch:
         self._others = _other_random_states()
         self._environment, self._encoded = dict(os.environ), _encoded()
         self._replaced = set(_REPLACED)
-        self._functions = {name: _Functions(space) for name, space in _LIBRARY.items()}
-        self._layers = _layers()
+        self._functions = {name: _Functions(space) for name, space in (*_LIBRARY.items(), *_LAYERS.items())}
         self._handlers = list(map(_handler, _SIGNALS))
 
     def changes(self, shared_out: bool = False) -> tuple[str, ...]:
@@ -368,15 +411,7 @@ class ProcessWatch:
             found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
         for name, functions in self._functions.items():
             found += [f"{name}.{each}" for each in functions.changes()]
-        return (*found, *self._of_layers())
-
-    def _of_layers(self) -> Iterator[str]:
-        """The layers and optimisers of torch that work otherwise now."""
-        present = _layers()
-        if not all(map(operator.is_, self._layers, present)):
-            for name, then, now in zip(_LAYERS, self._layers, present, strict=True):
-                if now is not then and not _from_torch(now):
-                    yield name
+        return tuple(found)
 
     def _at_signals(self) -> Iterator[str]:
         """The signals at which something else is done now."""
@@ -400,11 +435,6 @@ class ProcessWatch:
             ):
                 if now not in (then, usual):
                     yield f"{name} in the threads that torch shares its work among: {usual} -> {now}"
-
-
-def _layers() -> list[object]:
-    """What layers and optimisers work with now, in the order of `_LAYERS`."""
-    return [look_up() for look_up in _LAYERS.values()]
 
 
 def _encoded() -> dict[bytes, bytes]:

@@ -43,7 +43,8 @@ _no_grad = torch.no_grad
 _enable_grad = torch.enable_grad
 _detach, _ask, _view_as = torch.Tensor.detach, torch.Tensor.requires_grad_, torch.Tensor.view_as
 _storage, _set_storage = torch.Tensor.untyped_storage, torch.Tensor.set_
-_as_strided = torch.Tensor.as_strided
+_as_strided, _view_as_real = torch.Tensor.as_strided, torch.view_as_real
+_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 _Parameter = torch.nn.Parameter
 _inference_mode = torch.inference_mode
 _Module = torch.nn.Module
@@ -70,11 +71,14 @@ def _made_in_inference_mode(x: torch.Tensor) -> torch.Tensor:
         return made._neg_view() if x.is_neg() else made
 
 
-def _of_bytes(x: torch.Tensor) -> torch.Tensor:
-    """A view of all the bytes that the tensor lies in, as of a file that was read or a message that came."""
-    whole = _storage(x).nbytes() // x.element_size() * x.element_size()
-    memory = _set_storage(_empty(0, dtype=BITS[1], device=x.device), _storage(x), 0, (whole,), (1,))
-    made = _as_strided(_view_dtype(memory, x.dtype), x.shape, x.stride(), x.storage_offset())
+def _of_complex(x: torch.Tensor) -> torch.Tensor:
+    """A view of complex numbers that lie in the same memory, as the parts of a spectrum; a plain view where there are none."""
+    dtype = _COMPLEX.get(x.dtype)
+    if dtype is None:
+        return _view_as(x, x)
+    count = _storage(x).nbytes() // (2 * x.element_size())
+    spectrum = _set_storage(_empty(0, dtype=dtype, device=x.device), _storage(x), 0, (count,), (1,))
+    made = _as_strided(_view_as_real(spectrum), x.shape, x.stride(), x.storage_offset())
     return made._neg_view() if x.is_neg() else made
 
 
@@ -87,7 +91,7 @@ def _differentiable(x: torch.Tensor) -> torch.Tensor:
 #: What may be handed over in a tensor's place, made of the tensor. Those of `GUISES` lie on the same memory.
 STAND_INS: dict[str, Callable[[torch.Tensor], object]] = {
     "a view of another tensor": lambda x: _view_as(x, x),
-    "a view of memory of another type": _of_bytes,
+    "a view of complex numbers": _of_complex,
     "a parameter": lambda x: _Parameter(x, requires_grad=False),
     "an inference tensor": _made_in_inference_mode,
     DIFFERENTIABLE: _differentiable,
