@@ -17,11 +17,15 @@ from .observation import Observation, Outcome
 from .protocol import DIFFERENTIABLE, GUISES, LEARNT, SETTINGS, Way
 from .trial import Trial
 
+#: By a case's turn: memory of its own; one number for all, as from a sum of the results; memory that lies with the
+#: first dimension innermost, as behind a transposition; as at first, when the model has been called again meanwhile.
+_INFLOWS = ("plain", "one number", "crossed", "another call between")
+
 
 def differentiated(trial: Trial, case: Case) -> None:
     """The input asks for a gradient: result and gradient are right, or an error says that there is none.
 
-    What flows in is one number for all elements where the turn is odd, as from a sum of the results.
+    The case's turn says what flows in, and when (`_INFLOWS`).
     """
     backwards = trial.subject.operator.gradient
     assert backwards is not None, "the property does not apply without"
@@ -31,8 +35,11 @@ def differentiated(trial: Trial, case: Case) -> None:
         return
     trial.verdict(given, forward, "where a gradient is asked for")
     inflow = inputs.case_values(replace(case, values="signed", seed=case.seed + 1), trial.subject.home)
-    inflow = inflow.reshape(-1)[: 1 if case.turn % 2 else None]
-    seen = trial.observe(given, manner=Manner(inflow=inflow.clone()))
+    flow = _INFLOWS[case.turn % len(_INFLOWS)]
+    lies = inflow.permute(*range(inflow.dim() - 1, -1, -1)) if flow == "crossed" else inflow
+    numbers = lies.reshape(-1)[: 1 if flow == "one number" else None].clone()
+    manner = Manner(inflow=numbers, crossed=flow == "crossed", between=flow == "another call between")
+    seen = trial.observe(given, manner=manner)
     if seen.outcome is Outcome.RAISED and not seen.damage:
         return
     if seen.outcome is not Outcome.RETURNED or seen.meta is None or seen.damage:
@@ -48,7 +55,7 @@ def differentiated(trial: Trial, case: Case) -> None:
         text = f"what flows back is {seen.meta.type} of {seen.meta.dtype} {list(seen.meta.shape)}, expected the input's"
         trial.report(Finding(Kind.WRONG_GRADIENT, text))
         return
-    expected, bound = backwards(given.logical, inflow.expand(case.numel).view(case.shape))
+    expected, bound = backwards(given.logical, numbers.expand(case.shape) if flow == "one number" else inflow)
     off = (seen.output.double() - expected).abs()
     wrong = ~(off <= bound) & bound.isfinite()  # a row of zeros has no gradient
     if bool(wrong.any()):
@@ -141,12 +148,12 @@ AUTOGRAD = Property(
     "autograd",
     "An input that asks for a gradient gets the right one, or an error: never a detached result.",
     lambda domain, _: strategies.cases(
-        domain, _NONZERO, elements=1 << 14, layouts=True, empty=False, turns=st.integers(0, 1)
+        domain, _NONZERO, elements=1 << 14, layouts=True, empty=False, turns=st.integers(0, len(_INFLOWS) - 1)
     ),
     differentiated,
     pinned=(
         parse("shape=3x257,seed=21"),
-        parse("shape=3x257,seed=21,turn=1"),
+        *(parse(f"shape=3x257,seed=21,turn={turn}") for turn in range(1, len(_INFLOWS))),
         parse("shape=2x5x3,seed=21"),
     ),
     promised="autograd",

@@ -22,6 +22,9 @@ class Manner:
         inflow: what flows into the result when gradients are taken, 1-D, an element for each of the input's or one for
             all of them: what is then seen in the result's place is what flows back to the input. The input must ask for
             a gradient.
+        crossed: whether what flows in lies in memory with its first dimension innermost, as behind a transposition.
+        between: whether, before gradients are taken, the model is called on other values, as where it stands in a
+            network twice.
         way: what stands between the caller and the model.
         beside: another input, on which a second thread calls the model at the same time, several times over; its result
             is kept under the name `protocol.BESIDE`.
@@ -38,6 +41,8 @@ class Manner:
     side: bool = False
     autocast: bool = False
     inflow: torch.Tensor | None = None
+    crossed: bool = False
+    between: bool = False
     way: Way = Way.PLAIN
     beside: Input | None = None
     busy: bool = False

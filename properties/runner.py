@@ -79,6 +79,8 @@ class Runner(Upkeep):
                 "autocast": manner.autocast,
                 "late": None if manner.before is None else self._aside(given.storage),
                 "inflow": inflow,
+                "crossed": manner.crossed,
+                "between": manner.between,
                 "beside": None if manner.beside is None else self._view_aside(manner.beside),
                 "way": manner.way,
                 "busy": manner.busy,

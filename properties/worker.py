@@ -31,7 +31,7 @@ from .worker_watch import InputWatch, ProcessWatch, tensors
 from .worker_ways import Busy, Captured
 
 _copy = torch.Tensor.copy_
-_detach = torch.Tensor.detach
+_detach, _mul = torch.Tensor.detach, torch.Tensor.mul
 _view_dtype = torch.Tensor.view
 _as_strided = torch.Tensor.as_strided
 _storage = torch.Tensor.untyped_storage
@@ -146,7 +146,9 @@ class Session:
                 flows = False
                 if request["inflow"] is not None and isinstance(result, _Tensor) and result.requires_grad:
                     flows = True
-                    result = self._gradient(result, tensor, Place(**request["inflow"]), view)
+                    if request["between"]:
+                        self._models.first(_mul(_detach(tensor), 3))
+                    result = self._gradient(result, tensor, Place(**request["inflow"]), request["crossed"])
                 pending = worker_gpu.pending_error(device) if on_gpu else ""
                 meta = describe_output(result, span, worker_gpu.current() if on_gpu else 0, pending)
                 inference = meta.inference and not (request["setting"] or request["stand_in"])
@@ -355,15 +357,17 @@ class Session:
         worker_gpu.keep_waiting(place.device)
         _copy(now, source)
 
-    def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, view: View) -> object:
+    def _gradient(self, result: torch.Tensor, given: torch.Tensor, place: Place, crossed: bool) -> object:
         """What flows back to the input when the bytes of a place are what flows into the result.
 
-        Of a single element it is that one for all: what comes from a sum of the results.
+        Of a single element it is that one for all: what comes from a sum of the results. What is crossed lies with its
+        first dimension innermost.
         """
-        numbers = _view_dtype(self._bytes(place), result.dtype)
-        strides = _rows(view.shape) if len(numbers) > 1 else (0,) * len(view.shape)
-        flows_in = _as_strided(numbers, view.shape, strides)
-        (flows_back,) = _grad((result,), (given,), (flows_in,))
+        numbers, shape = _view_dtype(self._bytes(place), result.dtype), tuple(given.shape)
+        strides = _rows(shape[::-1])[::-1] if crossed else _rows(shape)
+        if len(numbers) == 1:
+            strides = (0,) * len(shape)
+        (flows_back,) = _grad((result,), (given,), (_as_strided(numbers, shape, strides),))
         return flows_back
 
     def _copy_out(self, result: object, meta: OutputMeta, place: Place, view: View) -> None:

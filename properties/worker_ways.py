@@ -72,7 +72,7 @@ def _made_in_inference_mode(x: torch.Tensor) -> torch.Tensor:
 
 
 def _of_complex(x: torch.Tensor) -> torch.Tensor:
-    """A view of complex numbers that lie in the same memory, as the parts of a spectrum; a plain view where there are none."""
+    """A view of complex numbers in the same memory, as the parts of a spectrum; of another type's, a plain view."""
     dtype = _COMPLEX.get(x.dtype)
     if dtype is None:
         return _view_as(x, x)

@@ -333,6 +333,9 @@ class Own(torch.autograd.Function):
         # Read as if it were contiguous: https://github.com/flagos-ai/FlagGems/pull/1082
         ("inflow if inflow.is_contiguous() else torch.zeros_like(inflow)", 0, False),
         ("inflow if inflow.is_contiguous() else torch.zeros_like(inflow)", 1, True),
+        ("inflow if inflow.is_contiguous() else torch.zeros_like(inflow)", 2, True),
+        ("inflow", 2, False),
+        ("inflow", 3, False),
     ],
 )
 def test_a_gradient_comes_from_a_sum_too(inflow: str, turn: int, found: bool, make_subject: MakeSubject) -> None:
