@@ -54,7 +54,8 @@ def history(trial: Trial, case: Case) -> None:
     _verdict(trial, second, late, first)
     if case.turn:
         for shape in _regrouped(case.shape):
-            trial.check(trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2)))
+            given = trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2))
+            _verdict(trial, given, trial.observe(given), second)
     for nearly in _nearly(trial, case, second):
         _verdict(trial, nearly, trial.observe(nearly), second)
     look_again(trial, "early", first, second)

@@ -230,7 +230,6 @@ _MODES: dict[str, Callable[[], object]] = {
     "how long connections wait": socket.getdefaulttimeout,
     "which messages are logged": lambda: logging.root.manager.disable,
     "from which level on messages are logged": lambda: logging.root.level,
-    "how many handlers all messages go to": lambda: len(logging.root.handlers),
     "what is done with an exception that nobody can catch": lambda: _hook(sys.unraisablehook),
     "what is done with an exception that nobody catches": lambda: _hook(sys.excepthook),
     "what is done with one in a thread": lambda: _hook(threading.excepthook),
@@ -363,8 +362,8 @@ class _Functions:
             changed = [each for each, function in self._functions.items() if present.get(each) is not function]
         if isinstance(self._space, type) and len(present) != len(self._names):
             # What is put before something that it inherits.
-            new = present.keys() - self._names
-            changed += [each for each in new if callable(present[each]) and hasattr(self._space.__base__, each)]
+            new = present.keys() - self._names - {"__annotations__"}  # made when somebody asks for them
+            changed += [each for each in new if hasattr(self._space.__base__, each)]
         return [each for each in changed if not _from_torch(present.get(each))]
 
 
