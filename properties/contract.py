@@ -70,6 +70,23 @@ SHAPES = Property(
             "shape=4x65535,dtype=float16,values=ones",
             "shape=4x65535,dtype=bfloat16,values=ones",
             "shape=4x4095,dtype=float16,values=huge",
+            # Rows of one value, in every way that there is: what is added one by one drifts, and each row otherwise.
+            *(
+                f"shape={shape},values=constant,seed=9"
+                for shape in (
+                    "64x1023",
+                    "33x4099",
+                    "9x65535",
+                    "1x1048575",
+                    "2x96x16",
+                    "3x128x9",
+                    "2x257x33",
+                    "1x5000x17",
+                )
+            ),
+            "shape=150x100x15,values=constant,seed=9",
+            "shape=150x700x3,values=constant,seed=9",
+            "shape=16x4097,layout=order1.0,values=constant,seed=9",
             # Whole tiles, batches and maps, as networks have them.
             *(f"shape={rows}x{n},seed=9" for rows, n in ((8, 2048), (16, 512), (32, 1024), (128, 256), (256, 256))),
             *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),
