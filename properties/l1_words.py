@@ -87,8 +87,9 @@ def divisor(rows: Rows) -> str:
     low, high = float(rows.factor.min()), float(rows.factor.max())
     if rows.same(rows.factor, -1.0):
         return "every value has the wrong sign"
-    if low > 0 and high - low <= min(2 * _SAME * rows.form.roundoff, abs(high - 1) / 4) * high:
-        return one_factor(float(np.median(rows.factor)), rows.x.shape[1], rows.form.roundoff)
+    middle = float(np.median(rows.factor))
+    if low > 0 and middle != 1 and high - low <= min(2 * _SAME * rows.form.roundoff, abs(high - 1) / 4) * high:
+        return one_factor(middle, rows.x.shape[1], rows.form.roundoff)
     if rows.same(rows.factor, 1.0):  # any cause whose numbers are near the means would do
         return "each row is divided by its mean but for a few roundoffs, where every bit of it is known"
     for words, numbers in _alternatives(rows):

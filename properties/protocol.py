@@ -185,7 +185,8 @@ class ErrorInfo:
         lines = self.text.strip().splitlines() or ["(no message)"]
         # A failed build's message begins with the command; what is wrong stands where a compiler says "error:".
         first = next((line.strip() for line in lines if self.building and "error: " in line), _opening(lines))
-        return f"{self.type}: {first}" + (f" ({self.where})" if self.where else "")
+        said = first.removeprefix(f"{self.type}: ")  # an error that was caught and raised again as a text
+        return f"{self.type}: {said}" + (f" ({self.where})" if self.where else "")
 
 
 def _opening(lines: list[str]) -> str:

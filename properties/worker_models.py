@@ -25,6 +25,18 @@ _Module = torch.nn.Module
 _state, _load_state, _to = torch.nn.Module.state_dict, torch.nn.Module.load_state_dict, torch.nn.Module.to
 
 
+def _copied(first: Model) -> Model:
+    """A copy of the first, which is to be another.
+
+    Raises:
+        TypeError: it is the first itself: what is done to one is done to both.
+    """
+    copied = _deep_copy(first)
+    if copied is first and isinstance(first, _Module):  # of a function there is no other
+        raise TypeError("copy.deepcopy gives the model itself, no copy")
+    return copied
+
+
 def _with_state(first: Model, another: Model) -> Model:
     """Another instance with what the first has to keep, as from a file."""
     if isinstance(first, _Module) and isinstance(another, _Module):
@@ -49,7 +61,7 @@ def _from_file(first: Model) -> Model:
 #: How each of `protocol.INSTANCES` is made, of the first, of what makes another, and of the type that it is to have.
 MAKERS: dict[str, Callable[[Model, Callable[[], Model], torch.dtype], Model]] = {
     "a second instance": lambda _, make, __: make(),
-    "a copy (copy.deepcopy)": lambda first, _, __: _deep_copy(first),
+    "a copy (copy.deepcopy)": lambda first, _, __: _copied(first),
     "an instance with the state of the first (load_state_dict)": lambda first, make, _: _with_state(first, make()),
     "an instance that was turned into the input's type (model.to)": lambda _, make, dtype: _of_type(make(), dtype),
     "an instance that was saved and loaded (torch.save)": lambda first, _, __: _from_file(first),

@@ -48,6 +48,7 @@ import torch.nn.modules.module as all_modules
 import torch.utils.deterministic
 
 from . import worker_arithmetic
+from .protocol import printable
 
 _Tensor = torch.Tensor
 _objects, _collect = gc.get_objects, gc.collect
@@ -65,7 +66,7 @@ _COMPILERS = ("_dynamo_", "_has_dynamo", "_specialize_on")
 
 def carried(tensor: torch.Tensor) -> Iterator[str]:
     """Names of what it carries beside its values; what torch's compiler notes on every tensor is nobody's."""
-    return (name for name in map(str, vars(tensor)) if not name.startswith(_COMPILERS))
+    return (printable(name).replace("\n", "\\n") for name in map(str, vars(tensor)) if not name.startswith(_COMPILERS))
 
 
 _gradient = attribute("grad")
@@ -218,8 +219,6 @@ _MODES: dict[str, Callable[[], object]] = {
     "the precision of decimal numbers": lambda: _decimals().prec,
     "the rounding of decimal numbers": lambda: _decimals().rounding,
     "how many digits an integer may have": sys.get_int_max_str_digits,
-    "where modules are looked for first": lambda: sys.path[:1],
-    "functions around the collector's runs": lambda: len(gc.callbacks),
     "how large the stacks of threads are": threading.stack_size,
     "whether a crash is told of": faulthandler.is_enabled,
     "how processes are started": _started_by,

@@ -107,6 +107,15 @@ def test_what_fails_only_after_other_calls_is_called_so(make_subject: MakeSubjec
     assert finding.text.startswith("fails only after other calls, and then: ")
 
 
+def test_who_takes_so_many_calls_and_no_more_refuses_and_leaves_nothing_behind(make_subject: MakeSubject) -> None:
+    body = f"self.n = getattr(self, 'n', 0) + 1\nif self.n > 40: raise RuntimeError('RuntimeError: too many')\n{RIGHT}"
+    finding = examined(contract.SHAPES, make_subject, body).findings[0]
+    assert finding.kind is Kind.UNSUPPORTED
+    assert finding.text.startswith("fails only after other calls, and then: refuses an input that it must take")
+    assert "RuntimeError: too many" in finding.text
+    assert "RuntimeError: RuntimeError" not in finding.text
+
+
 def test_what_comes_and_goes_while_it_is_searched_is_a_finding_and_no_error_of_the_search(
     make_subject: MakeSubject,
 ) -> None:

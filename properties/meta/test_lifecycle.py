@@ -131,6 +131,13 @@ def test_what_is_copied_or_saved_and_loaded_may_be_refused_but_not_wrong(
     assert found.text.startswith(f"{instance}: ")
 
 
+def test_a_copy_that_is_the_model_itself_is_none(make_subject: MakeSubject) -> None:
+    trial = tried(make_subject, RIGHT, "torch.nn.Module.__deepcopy__ = lambda self, _: self")
+    assert not trial.findings
+    (note,) = trial.notes
+    assert note == f"cannot be had as {COPY}: TypeError: copy.deepcopy gives the model itself, no copy"
+
+
 def test_a_copy_that_could_be_had_may_not_raise(make_subject: MakeSubject) -> None:
     raises = f"if hasattr(self, 'odd'): raise KeyError('odd')\n{RIGHT}"
     (found,) = tried(make_subject, raises, _MARKS_COPIES, "shape=3x33").findings
