@@ -23,6 +23,7 @@ SOURCES: Final = Sources(
         "column_choice.h",
         "choice.h",
         "launch.h",
+        "numbers.cuh",
         "primitives.cuh",
         "rows.cuh",
         "team.cuh",
