@@ -82,11 +82,11 @@ SHAPES = Property(
                     "3x128x9",
                     "2x257x33",
                     "1x5000x17",
+                    "150x100x15",
+                    "150x700x3",
+                    "16x4097,layout=order1.0",
                 )
             ),
-            "shape=150x100x15,values=constant,seed=9",
-            "shape=150x700x3,values=constant,seed=9",
-            "shape=16x4097,layout=order1.0,values=constant,seed=9",
             # Whole tiles, batches and maps, as networks have them.
             *(f"shape={rows}x{n},seed=9" for rows, n in ((8, 2048), (16, 512), (32, 1024), (128, 256), (256, 256))),
             *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),

@@ -61,9 +61,7 @@ def growing(trial: Trial, case: Case) -> None:
     trial.subject.renew()
     trial.check(given)
     runner = trial.subject.runner
-    first = trial.observe(given, keep="early")
-    if first.outcome is not Outcome.RETURNED:
-        trial.verdict(given, first)
+    trial.keep(given, "early")
     one = given.logical.numel() * given.logical.element_size()
     sizes, held = list[int](), list[dict[str, int]]()
     for count in (_SETTLING, *(_CALLS,) * _SPANS):

@@ -14,7 +14,7 @@ from .findings import Finding, Kind
 from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
-from .protocol import DIFFERENTIABLE, GUISES, LEARNT, SETTINGS, Way
+from .protocol import DIFFERENTIABLE, GUISES, LEARNT, SETTINGS, VIEWS, Way
 from .trial import Trial
 
 #: By a case's turn: memory of its own; one number for all, as from a sum of the results; memory that lies with the
@@ -137,7 +137,7 @@ _MAY_BE_REFUSED = (
     "with float64 as the default type",
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
-    *(f"given {guise}" for guise in GUISES[2:]),
+    *(f"given {guise}" for guise in GUISES if guise not in VIEWS),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
 

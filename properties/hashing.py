@@ -75,9 +75,18 @@ def below(noise: torch.Tensor, count: int, low: int = 33) -> torch.Tensor:
 
 def fraction(grid: Grid, fmt: Format) -> torch.Tensor:
     """Signed multiples of 2^-p in (-1, 1), p the format's precision in bits: exact in the format."""
-    bits = fmt.precision
+    return multiples(grid, fmt.precision)
+
+
+def multiples(grid: Grid, bits: int) -> torch.Tensor:
+    """Signed multiples of 2^-bits in (-1, 1)."""
     magnitude = shift(grid.noise, 64 - bits)
     return (magnitude * sign(grid)).to(torch.float64) * 2.0**-bits
+
+
+def column_noise(grid: Grid) -> torch.Tensor:
+    """A hash of each column's index alone, the same in every row and for every seed."""
+    return hashed(grid.column * MIX1)
 
 
 def spread(grid: Grid, low: int, high: int) -> torch.Tensor:

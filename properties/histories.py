@@ -43,9 +43,7 @@ def history(trial: Trial, case: Case) -> None:
     first = trial.build(case)
     second = trial.build(Case(case.shape, case.dtype, case.layout, case.values, case.seed + 1))
     runner = trial.subject.runner
-    early = trial.observe(first, keep="early")
-    if early.outcome is not Outcome.RETURNED:
-        trial.verdict(first, early)
+    trial.keep(first, "early")
     for _ in range(max(_LATER_CALLS, case.turn) - 1):
         seen = trial.observe(second)
         if seen.outcome is not Outcome.RETURNED:
@@ -94,9 +92,7 @@ def many_calls(trial: Trial, case: Case) -> None:
     The result of the call before them all is looked at again behind them.
     """
     given, again = trial.build(case), trial.build(replace(case, seed=case.seed + 1))
-    early = trial.observe(given, keep="early")
-    if early.outcome is not Outcome.RETURNED:
-        trial.verdict(given, early)
+    trial.keep(given, "early")
     trial.check(again)
     seen = trial.observe(again, manner=Manner(way=Way.OFTEN))
     trial.verdict(again, seen, f"one of {CALLS_IN_A_ROW} calls in a row")

@@ -39,9 +39,7 @@ def instances(trial: Trial, case: Case) -> None:
     trial.check(given)
     runner = trial.subject.runner
     results: list[str] = []
-    early = trial.observe(given, keep="early")
-    if early.outcome is not Outcome.RETURNED:
-        trial.verdict(given, early)
+    trial.keep(given, "early")
     for instance in protocol.INSTANCES:
         error = _made(trial, instance)
         if error is not None and instance in _MAY_BE_REFUSED:

@@ -11,7 +11,21 @@ import torch
 
 from reference.formats import Format
 
-from .hashing import MIX1, Grid, Recipe, below, fraction, hashed, pairs, scaled, shift, sign, signed, spread
+from .hashing import (
+    Grid,
+    Recipe,
+    below,
+    column_noise,
+    fraction,
+    hashed,
+    multiples,
+    pairs,
+    scaled,
+    shift,
+    sign,
+    signed,
+    spread,
+)
 
 
 def _part(grid: Grid, fmt: Format, first: torch.Tensor | int, length: torch.Tensor) -> torch.Tensor:
@@ -129,7 +143,7 @@ def _unit_norm(grid: Grid, fmt: Format) -> torch.Tensor:
 def _drifting(grid: Grid, fmt: Format) -> torch.Tensor:
     """Every row is the one before, to a part in 2^10 (bfloat16: 2^7): frames of a film, steps of a solver."""
     most = max(1 << (fmt.precision - 1) >> 10, 1)
-    first = hashed(grid.column * MIX1)
+    first = column_noise(grid)
     base = (1 << (fmt.precision - 1)) + below(first, (1 << (fmt.precision - 1)) - 2 * most)
     magnitude = base + below(grid.row_noise, most) + below(grid.noise, 2)
     return magnitude.to(torch.float64) * 2.0 ** (1 - fmt.precision) * (1 - 2 * (first & 1))
@@ -149,8 +163,7 @@ def _falling(grid: Grid, fmt: Format) -> torch.Tensor:
 def _coarse(grid: Grid, fmt: Format) -> torch.Tensor:
     """`signed` with the bits of a narrower type: what was bfloat16 (float64: float32; else: float8) once."""
     bits = {24: 8, 53: 24}.get(fmt.precision, 4)
-    magnitude = shift(grid.noise, 64 - bits)
-    return scaled((magnitude * sign(grid)).to(torch.float64) * 2.0**-bits, spread(grid, -3, 3))
+    return scaled(multiples(grid, bits), spread(grid, -3, 3))
 
 
 def _triangle(grid: Grid, fmt: Format) -> torch.Tensor:
@@ -160,7 +173,7 @@ def _triangle(grid: Grid, fmt: Format) -> torch.Tensor:
 
 def _dead_columns(grid: Grid, fmt: Format) -> torch.Tensor:
     """`signed`, and one column of eight is zero in every row: features that never fire."""
-    return torch.where(below(hashed(grid.column * MIX1), 8) == 0, 0.0, signed(grid, fmt))
+    return torch.where(below(column_noise(grid), 8) == 0, 0.0, signed(grid, fmt))
 
 
 def _bias(grid: Grid, fmt: Format) -> torch.Tensor:

@@ -48,7 +48,8 @@ SETTINGS = (
     "where algorithms must be deterministic",
 )
 #: What a caller may have made of the same values, in the words of a report; `worker_ways.STAND_INS` makes each so.
-GUISES = ("a view of another tensor", "a view of complex numbers", "a parameter", "an inference tensor")
+VIEWS = ("a view of another tensor", "a view of complex numbers")
+GUISES = (*VIEWS, "a parameter", "an inference tensor")
 #: The result of a differentiable operation: handed over where no gradients are taken.
 DIFFERENTIABLE = "a tensor that asks for a gradient"
 #: What is trained, and nobody's result: handed over there, too, as where a weight is normalised.

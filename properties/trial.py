@@ -121,6 +121,16 @@ class Trial:
             raise NotRunError(f"the candidate runs out of memory: {seen.error}")
         return seen
 
+    def keep(self, given: Input, name: str) -> None:
+        """Call the candidate and leave its result with it, for `Runner.collect`; judged at once where there is none.
+
+        Raises:
+            UnsupportedError, StopError: as `check` does.
+        """
+        seen = self.observe(given, keep=name)
+        if seen.outcome is not Outcome.RETURNED:
+            self.verdict(given, seen)
+
     def spare(self, promise: str, refusal: str) -> None:
         """End a case that needs a manner of calling which the candidate has refused `_REFUSALS` times in a row.
 

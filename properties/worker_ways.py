@@ -63,12 +63,21 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 Model = Callable[..., object]
 
 
+def _like(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of nothing where another is, to be given memory."""
+    return _empty(0, dtype=dtype, device=x.device)
+
+
+def _as_negated(made: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """What was made on a tensor's memory, read as that reads it."""
+    return made._neg_view() if x.is_neg() else made
+
+
 def _made_in_inference_mode(x: torch.Tensor) -> torch.Tensor:
     """A tensor on the same memory that belongs to inference mode, whoever looks at it later."""
     with _inference_mode():
-        made = _empty(0, dtype=x.dtype, device=x.device)
-        made = _set_storage(made, _storage(x), x.storage_offset(), x.shape, x.stride())
-        return made._neg_view() if x.is_neg() else made
+        made = _set_storage(_like(x, x.dtype), _storage(x), x.storage_offset(), x.shape, x.stride())
+        return _as_negated(made, x)
 
 
 def _of_complex(x: torch.Tensor) -> torch.Tensor:
@@ -77,9 +86,8 @@ def _of_complex(x: torch.Tensor) -> torch.Tensor:
     if dtype is None:
         return _view_as(x, x)
     count = _storage(x).nbytes() // (2 * x.element_size())
-    spectrum = _set_storage(_empty(0, dtype=dtype, device=x.device), _storage(x), 0, (count,), (1,))
-    made = _as_strided(_view_as_real(spectrum), x.shape, x.stride(), x.storage_offset())
-    return made._neg_view() if x.is_neg() else made
+    spectrum = _set_storage(_like(x, dtype), _storage(x), 0, (count,), (1,))
+    return _as_negated(_as_strided(_view_as_real(spectrum), x.shape, x.stride(), x.storage_offset()), x)
 
 
 def _differentiable(x: torch.Tensor) -> torch.Tensor:

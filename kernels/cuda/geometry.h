@@ -68,6 +68,11 @@ constexpr int few_threads(bool vectors, int columns) {
   return vectors || columns > 64 ? 128 : 256;
 }
 
+// ceil(2^32 / number), from 2 on: the upper half of its product with a small integer is their quotient.
+constexpr unsigned reciprocal(std::int64_t number) {
+  return static_cast<unsigned>(((std::int64_t{1} << 32) + number - 1) / number);
+}
+
 // Rows that are begun while their team meets for the one before: the vectors of each thread in registers, those whose
 // successors lie in shared memory and others. With 6 and 8 of the former 64 x 16777215 bf16 has 0.78 and 0.82 of a copy,
 // with 12 0.85. With more than 14 doubles would spill.

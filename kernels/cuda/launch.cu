@@ -165,8 +165,7 @@ template <typename T, Memory kMemory> cudaError_t run_tile(Layout const& at, Pla
   args.columns = static_cast<int>(at.columns);
   args.rows_each = plan.rows_each;
   args.lanes_log2 = log2_of(plan.lanes);
-  args.reciprocal =
-      static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, at.columns));  // unused for a single column
+  args.reciprocal = reciprocal(at.columns);  // unused for a single column
   Shape const shape{plan.blocks, plan.threads, 0, 1, false};
   switch (tiled_as(at.columns, sizeof(T))) {
     case Tiled::kTiny: return launch(tile_rows<T, Tiled::kTiny, kMemory>, args, shape, stream);
@@ -308,9 +307,6 @@ template <typename T, Keep kRead> cudaError_t run_few(Layout const& at, Plan con
 }
 
 template <typename T, Keep kRead> cudaError_t run_slab(Layout const& at, Plan const& plan, cudaStream_t stream) {
-  auto const reciprocal = [](std::int64_t number) {
-    return static_cast<unsigned>(choice::ceil_div(std::int64_t{1} << 32, number));
-  };
   int const columns = static_cast<int>(at.columns), strip = static_cast<int>(at.outer.size[1]);
   SlabArgs const args{at.in,         at.out,    at.outer.size[0], columns, strip, plan.rows_each, plan.lanes,
                       reciprocal(strip * columns), reciprocal(strip)};

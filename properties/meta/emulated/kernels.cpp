@@ -43,9 +43,6 @@ template <typename T> void few_of(int most, T const* in, T* out, Shape at) {
 }
 
 template <typename T> void slabs(int each, int parts, T const* in, T* out, Shape at) {
-  auto const reciprocal = [](std::int64_t number) {
-    return static_cast<unsigned>(((std::int64_t{1} << 32) + number - 1) / number);
-  };
   SlabArgs const args{in,   out,   at.outer, static_cast<int>(at.columns),      static_cast<int>(at.inner),
                       each, parts, reciprocal(at.inner * at.columns), reciprocal(at.inner)};
   std::barrier<> all(kSlabThreads);
