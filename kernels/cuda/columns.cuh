@@ -63,9 +63,7 @@ template <typename Sum> struct TileSums {
   __device__ void add_up(int team, int rank, Sum columns) const {
     int const thread = static_cast<int>(threadIdx.x);
     for (int row = thread; row < width; row += kColumnThreads) {
-      Sum total = 0;
-      for (int g = 0; g < sets; ++g) total += sums[g * width + row];
-      members[rank * stride + row] = total;
+      members[rank * stride + row] = sum_by_fours<Sum>(sets, [&](int set) { return sums[set * width + row]; });
     }
     if (team > 1) before_sending();
     __syncthreads();  // the scales take the place of the sums
@@ -77,8 +75,7 @@ template <typename Sum> struct TileSums {
       cluster_arrive();  // waited for before a block leaves: its sums are read until all have them
     }
     for (int row = thread; row < width; row += kColumnThreads) {
-      Sum total = 0;
-      for (int member = 0; member < team; ++member) total += members[member * stride + row];
+      Sum const total = sum_by_fours<Sum>(team, [&](int member) { return members[member * stride + row]; });
       scales()[row] = row_scale(total, columns);
     }
     __syncthreads();
@@ -91,6 +88,7 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
   using U = Unit<T, kUnits != Units::kElements>;
   constexpr int kRows = U::kRows;
   constexpr int kUnroll = 4;
+  constexpr int kFours = 8;  // what is not kept is added up by fours, these by eights: one by one rounds too often
   let_next_begin();
   int const thread = static_cast<int>(threadIdx.x);
   int const across = 1 << args.across_log2;
@@ -190,21 +188,33 @@ __global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) co
     held[one_torn * kColumnThreads] = load_torn(from + one_torn * step_in);
   }
   Sum sum[kRows] = {};
-  auto const add = [&](typename U::Type const& value, Sum* part) {
+  auto const add = [&](typename U::Type const& value, Sum* to) {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) part[i] += magnitude(U::widen(value, i));
+    for (int i = 0; i < kRows; ++i) to[i] += magnitude(U::widen(value, i));
   };
-#pragma unroll kUnroll
-  for (std::int64_t k = kept; k < count; ++k, place += step_in) add(load(k, place), sum);
+  auto const move_into = [](Sum* total, Sum* part) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) total[i] += part[i], part[i] = 0;
+  };
+  Sum part[kRows] = {};
+  std::int64_t more = kept;
+  for (int fours = 1; more + kUnroll <= count; ++fours) {
+    Sum four[kRows] = {};
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i, ++more, place += step_in) add(load(more, place), four);
+    move_into(part, four);
+    if (fours % kFours == 0) move_into(sum, part);
+  }
+  move_into(sum, part);
+  for (; more < count; ++more, place += step_in) add(load(more, place), part);
+  move_into(sum, part);
   copies_arrived();
   for (int k = 0; k < kept; k += 2 * kUnroll) {
-    Sum part[kRows] = {};
 #pragma unroll
     for (int i = 0; i < 2 * kUnroll; ++i) {
       if (k + i < kept) add(held[(k + i) * kColumnThreads], part);
     }
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) sum[i] += part[i];
+    move_into(sum, part);
   }
 
   // Threads behind each other in a warp, then the warps, then the blocks.

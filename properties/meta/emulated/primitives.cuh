@@ -1,7 +1,7 @@
 // Stands in the place of kernels/cuda/primitives.cuh where a host compiler builds the kernels: a GPU's thread is a thread
 // of the host, shared memory is an array, and a copy has arrived when it was asked for.
 //
-// Only what kernels of a single block need. Whoever includes it defines `threadIdx`, `blockIdx` and `meeting`.
+// Only what these kernels need, of blocks that share nothing. Whoever includes it defines `threadIdx`, `blockIdx` and `meeting`.
 #pragma once
 
 #include <barrier>
@@ -36,6 +36,19 @@ inline double __hiloint2double(int high, int low) {
 namespace l1norm {
 
 inline uint4 dynamic[1 << 14];  // a block's shared memory: 256 KB, more than any card has
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// All threads of the block come here together, as they come to every shuffle of a kernel that is run so.
+template <typename Sum> Sum __shfl_xor_sync(unsigned, Sum value, int step) {
+  static Sum shown[1 << 10];
+  shown[threadIdx.x] = value;
+  __syncthreads();
+  Sum const other = shown[threadIdx.x ^ static_cast<unsigned>(step)];
+  __syncthreads();
+  return other;
+}
 
 enum class Keep { kUsual, kLong, kShort };
 template <Keep kKeep = Keep::kUsual> uint4 load16(void const* from) {
