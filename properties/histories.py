@@ -54,8 +54,10 @@ def history(trial: Trial, case: Case) -> None:
         for shape in _regrouped(case.shape):
             given = trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2))
             _verdict(trial, given, trial.observe(given), second)
+    before = second
     for nearly in _nearly(trial, case, second):
-        _verdict(trial, nearly, trial.observe(nearly), second)
+        _verdict(trial, nearly, trial.observe(nearly), second, before)
+        before = nearly
     look_again(trial, "early", first, second)
     runner.forget()
     trial.check(first)
@@ -246,12 +248,12 @@ def _is_result_of(trial: Trial, given: Input, output: torch.Tensor | None) -> bo
     return trial.subject.operator.assess(given.logical, output).fault is None
 
 
-def _verdict(trial: Trial, given: Input, seen: Observation, earlier: Input | None) -> None:
+def _verdict(trial: Trial, given: Input, seen: Observation, *earlier: Input | None) -> None:
     """Judge as `Trial.verdict` does, and say so if what is wrong here is right for an input of an earlier call."""
     try:
         trial.verdict(given, seen)
     except StopError:
-        if earlier is not None and _is_result_of(trial, earlier, seen.output):
+        if any(_is_result_of(trial, each, seen.output) for each in earlier if each is not None):
             text = "gives the result of an earlier call, though other data lie at the same address"
             trial.findings[:] = [Finding(Kind.STALE_RESULT, text, trial.findings[-1].details)]
         raise
