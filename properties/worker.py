@@ -24,10 +24,11 @@ from .memory import GuardedMap
 from .protocol import BESIDE, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
+from .worker_facts import InputWatch, tensors
 from .worker_lent import Lent
 from .worker_models import Models
 from .worker_output import describe_error, describe_output, part_of, readable, write_over
-from .worker_watch import InputWatch, ProcessWatch, tensors
+from .worker_watch import ProcessWatch
 from .worker_ways import Busy, Captured
 
 _copy = torch.Tensor.copy_

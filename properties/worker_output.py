@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from .protocol import MAX_TEXT, OVERWRITTEN_BYTE, ErrorInfo, OutputMeta
-from .worker_watch import attribute, carried
+from .worker_facts import attribute, carried
 from .worker_ways import BITS
 
 _Tensor = torch.Tensor

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from .. import inputs, judge, worker_output, worker_watch
+from .. import inputs, judge, worker_library, worker_output
 from ..cases import parse
 from ..examination import Property, run_case
 from ..findings import Kind
@@ -202,7 +202,7 @@ def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, ma
 def test_a_function_of_a_library_is_missed_wherever_it_stood(steps: list[tuple[str, object]], found: list[str]) -> None:
     space = ModuleType("library")
     vars(space).update(first=len, value=3, last=max)
-    functions = worker_watch._Functions(space)
+    functions = worker_library.Functions(space)
     for name, value in steps:
         if value is None:
             delattr(space, name)
