@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -64,7 +65,17 @@ SHAPES = (
     *((23, 400001), (7, 1700001)),  # and rows of a part of the chip
     *((1, 1048577), (1, 9000001)),
     # Tiles of columns: of one that are shorter than a line, of many that share sectors, of blocks that share columns.
-    *((2, 1000, 33), (3, 133, 20), (3, 200, 1155), (40, 300, 1028), (5, 129, 4, 9), (2, 4500, 50), (3, 70, 6)),
+    *(
+        (2, 9001, 33),
+        (1, 40001, 65),
+        (2, 1000, 33),
+        (3, 133, 20),
+        (3, 200, 1155),
+        (40, 300, 1028),
+        (5, 129, 4, 9),
+        (2, 4500, 50),
+        (3, 70, 6),
+    ),
     *((3, 33, 35), (4, 5, 8, 9), (5, 3, 64), (3, 16, 44), (2, 61, 9), (3, 101, 7), (9, 40, 3)),  # few columns
     # Slabs: a tile of them, one a tile, more than a tile, rows that all or none of a block's threads share.
     *(
@@ -82,21 +93,26 @@ LAYOUTS = (Layout(), Layout(offset=1), Layout(pitch=3), Layout(order=(1, 0)), La
 
 
 def right(x: torch.Tensor, y: torch.Tensor) -> bool:
-    return L1_NORM.assess(x.contiguous(), y.contiguous()).fault is None
+    """Whether it is within the contract, and within its grade."""
+    said = L1_NORM.assess(x.contiguous(), y.contiguous())
+    return said.fault is None and not said.inaccurate
 
 
 def cases() -> list[Case]:
-    """Shapes with every dtype, and matrices with every layout."""
+    """Shapes with every dtype, matrices with every layout; and rows of one value, whose sums drift the most."""
     plain = [Case(shape, dtype) for shape in SHAPES for dtype in ("float32", "float16", "bfloat16", "float64")]
-    return plain + [Case(shape, layout=layout) for shape in SHAPES if len(shape) == 2 for layout in LAYOUTS[1:]]
+    plain += [Case(shape, layout=layout) for shape in SHAPES if len(shape) == 2 for layout in LAYOUTS[1:]]
+    signed = [replace(case, values="signed" if case.columns <= 1 << 20 else "integers", seed=1) for case in plain]
+    return signed + [
+        Case(shape, dtype, values="constant", seed=9) for shape in SHAPES for dtype in ("float32", "float64")
+    ]
 
 
 @pytest.mark.parametrize("card", CARDS)
 def test_the_choices_for_other_cards_are_right_here(card: str) -> None:
     chosen = set()
     for case in cases():
-        recipe = "signed" if case.columns <= 1 << 20 else "integers"
-        given = inputs.build(Case(case.shape, case.dtype, case.layout, recipe, 1), "cuda")
+        given = inputs.build(case, "cuda")
         x = given.storage.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
         out = torch.full_like(x, float("nan"))
         l1_norm_limited(x, out, CARDS[card])
