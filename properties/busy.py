@@ -14,15 +14,20 @@ _PROCESSES = Path("/proc")
 _STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)
 
 
-def helpers_work(worker: int, processes: Path = _PROCESSES) -> int:
+def helpers_work(worker: int, processes: Path = _PROCESSES, *, session: int | None = None) -> int:
     """CPU time, in clock ticks, of all other processes in the worker's session, and of children it has waited for.
 
     0 where the system has no process table of this form (macOS): nothing is known of helpers there.
+
+    Args:
+        worker: its process number.
+        processes: the table.
+        session: the number of its session, where it does not lead that itself.
     """
     total = 0
     for stat in processes.glob("[0-9]*/stat"):
         fields = _fields(stat)
-        if len(fields) > _TIMES.stop and int(fields[_SESSION]) == worker:
+        if len(fields) > _TIMES.stop and int(fields[_SESSION]) == (worker if session is None else session):
             own, children = fields[_TIMES][:2], fields[_TIMES][2:]
             total += sum(map(int, children if stat.parent.name == str(worker) else (*own, *children)))
     return total

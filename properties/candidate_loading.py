@@ -45,14 +45,19 @@ class CandidateError(Exception):
         self.stage = stage
 
 
+def be_alone() -> None:
+    """This process is there for one candidate: it gets its own folder, and arguments, as where its author runs it."""
+    global _alone
+    _alone = True
+
+
 def step_aside() -> None:
     """Take this project's modules out of the way of a candidate's own: ``properties``, ``kernels``, ``reference``...
 
     For a process that is there for candidates alone and has imported all that it needs of them. They can still be
     imported, after everything else.
     """
-    global _alone
-    _alone = True
+    be_alone()
     for name in [each for each in sys.modules if "." not in each]:
         found = Path(getattr(sys.modules[name], "__file__", None) or os.devnull)
         if name != "__main__" and _ROOT in (found.parent, found.parent.parent):

@@ -56,6 +56,7 @@ CATALOGUE: dict[str, Property] = {
         frameworks.SETTING,
         lifecycle.INSTANCES,
         lifecycle.END,
+        lifecycle.HOME,
         interface.ERRORS,
     )
 }

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import protocol
+from . import home, protocol
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
 from .histories import look_again
+from .home import Visit
 from .inputs import Input
 from .manner import Manner
 from .observation import Outcome
 from .process import WorkerDiedError
 from .protocol import ErrorInfo
+from .runner import Runner
 from .trial import NotRunError, Trial
 
 #: What a program need not have been made for, as long as whoever asks for it sees an error: one that holds its compiled
@@ -92,19 +94,14 @@ def ending(trial: Trial, case: Case) -> None:
 
     Where the reference does not end there as it should, nothing is said.
     """
-    runner = trial.subject.runner
-    if not runner.isolated:
-        raise NotRunError("it needs a process of its own")
+    runner = _isolated(trial)
     trial.subject.renew()
     given = trial.build(case)
     trial.check(given)
     death = runner.end(_STATUS, _END_SECONDS)
     if death.cause == _ENDED:
         return
-    operator = trial.subject.operator
-    reference = replace(
-        runner, candidate=operator.reference, init=operator.init, model="Model", borrows=True, deaths=0, _worker=None
-    )
+    reference = _of_reference(trial)
     try:
         seen = reference.observe(given)
         if seen.outcome is not Outcome.RETURNED or reference.end(_STATUS, _END_SECONDS).cause != _ENDED:
@@ -113,6 +110,77 @@ def ending(trial: Trial, case: Case) -> None:
         reference.renew()
     text = f"a program that has called it does not end by itself, with its own exit code ({_STATUS}): {death.cause}"
     trial.report(Finding(Kind.STATE_LEAK, text, death.log))
+
+
+def at_home(trial: Trial, case: Case) -> None:
+    """Calls in a program of its user's (`home.run`): other values in one tensor, other sizes, other types.
+
+    Where the reference does not work there as it should, nothing is said.
+    """
+    runner = _isolated(trial)
+    more = replace(case, seed=case.seed + 1)
+    wider, taller = replace(case, shape=(case.shape[0], 4 * case.columns)), replace(case, shape=(300, case.columns))
+    others = [replace(case, dtype=dtype) for dtype in trial.subject.domain.dtypes if dtype != case.dtype]
+    given = [trial.build(each) for each in (case, more, wider, taller, *others, more)]
+    trial.check(given[0])
+    trial.subject.renew()  # its memory on a GPU is the program's now
+    finding = _of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped))
+    if finding is None:
+        return
+    reference = _of_reference(trial)
+    try:
+        if _of_visit(trial, given, home.run(reference, given, cache=False)) is not None:
+            raise NotRunError("on this system the reference does not work in a plain program, either")
+    finally:
+        reference.renew()
+    trial.report(finding)
+
+
+def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> Finding | None:
+    """What is wrong with what a plain program gave, if anything is."""
+    where = "in a plain program, which has nothing of this suite"
+    if seen.death is not None:
+        kind = Kind.TIMEOUT if seen.timed_out else Kind.CRASH
+        return Finding(kind, f"{where}: {seen.death.cause}", seen.death.log)
+    for each, result in zip(given, seen.results, strict=False):
+        values = each.logical.cpu()
+        given_as = "" if each.dtype == trial.case.dtype else f", given {each.dtype}"
+        if isinstance(result, str) or (result.shape, result.dtype) != (values.shape, values.dtype):
+            got = result if isinstance(result, str) else f"{result.dtype} {list(result.shape)}"
+            return Finding(Kind.WRONG_TYPE, f"{where}{given_as}: returns {got}, for {list(values.shape)}")
+        fault = trial.subject.operator.assess(values, result.contiguous()).fault
+        if fault is not None:
+            return Finding(fault.kind, f"{where}{given_as}: {fault.text}")
+    if seen.error or len(seen.results) < len(given):
+        kind = Kind.UNSUPPORTED if seen.loaded else Kind.DOES_NOT_BUILD
+        return Finding(kind, f"{where}: {seen.error or 'not all calls were made'}")
+    return None
+
+
+def _isolated(trial: Trial) -> Runner:
+    """The candidate's runner.
+
+    Raises:
+        NotRunError: it runs in the judging process, which is nobody's program.
+    """
+    if not trial.subject.runner.isolated:
+        raise NotRunError("it needs a process of its own")
+    return trial.subject.runner
+
+
+def _of_reference(trial: Trial) -> Runner:
+    """A runner of the reference, like the candidate's."""
+    operator = trial.subject.operator
+    return replace(
+        trial.subject.runner,
+        candidate=operator.reference,
+        init=operator.init,
+        model="Model",
+        taken="",
+        borrows=True,
+        deaths=0,
+        _worker=None,
+    )
 
 
 # No drawn cases: what an instance keeps is made at its first call, of whatever size. Of ones in half precision a long
@@ -137,4 +205,13 @@ END = Property(
     ending,
     pinned=(parse("shape=300x129,seed=32"),),
     targets=("cpu",),
+)
+
+# No drawn cases: each is a program that imports torch, and what tells a judge from a user is no question of size.
+HOME = Property(
+    "home",
+    "In a plain program of its user's, which knows of no judge, results are right, too.",
+    None,
+    at_home,
+    pinned=(parse("shape=5x301,seed=36"),),
 )

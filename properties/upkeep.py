@@ -115,7 +115,7 @@ class Upkeep:
         except WorkerDiedError as dead:
             return LoadFailure(f"no process to load it in: {dead.death.cause}", dead.death)
         try:
-            with self._build_lock():
+            with self.build_lock():
                 reply = worker.ask(self.what(), self.limits.first, "load", self.limits.build)
             failure = None if reply["outcome"] == "loaded" else replies.load_failure(reply)
         except WorkerDiedError as dead:
@@ -311,7 +311,7 @@ class Upkeep:
         return folder
 
     @contextlib.contextmanager
-    def _build_lock(self) -> Iterator[None]:
+    def build_lock(self) -> Iterator[None]:
         """One process at a time loads (and so builds) this candidate; locks that a killed build left are removed."""
         folder = self.build_folder()
         with filelock.FileLock(folder / "kernelproof.lock", timeout=self.limits.build):

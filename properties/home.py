@@ -1,0 +1,165 @@
+"""A candidate in a plain program of its user's (`home_program`), which nothing tells that anybody looks on.
+
+What runs it otherwise is a worker: it has this project's frames on its stack, its variables in the environment, and
+memory that is filled for it. Who is right because of them, or where they are, is found by this program alone. It is
+started, watched and ended here; nothing is judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from kernels.folder import VARIABLE as CACHE_VARIABLE
+
+from . import busy, candidate_loading, home_program, parent
+from .home_program import INPUTS, RESULTS, STARTED
+from .inputs import Input
+from .observation import Death
+from .protocol import printable
+from .runner import Runner
+
+#: What tells a run of tests from any other: variables that begin so are left out, and those of services that run tests.
+_TELLING = ("KERNELPROOF", "PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS", "GITHUB_", "GITLAB_", "JENKINS_", "BUILDKITE")
+_OF_SERVICES = frozenset({"CI", "CONTINUOUS_INTEGRATION"})
+#: Seconds that it has to end by itself once its results are there.
+_END_SECONDS = 5.0
+#: Seconds between two looks at whether it is done, and at whether compilers are at work.
+_POLL, _LOOK_AGAIN = 0.05, 5.0
+#: What a report calls this step.
+_DURING = "a plain program"
+#: Lines of what it printed that a report shows.
+_LOG_LINES = 12
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of a program.
+
+    Attributes:
+        results: of each call in turn, on the CPU; where one is no plain tensor, the name of its type.
+        error: what it raised, in words; "" where it came to its end.
+        loaded: whether the candidate was loaded then.
+        death: how it ended, if it did without a word.
+        timed_out: whether it was ended for its silence.
+    """
+
+    results: tuple[torch.Tensor | str, ...] = ()
+    error: str = ""
+    loaded: bool = False
+    death: Death | None = None
+    timed_out: bool = False
+
+
+def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
+    """Have a plain program call a runner's candidate on the values of each input in turn, all contiguous.
+
+    Args:
+        runner: whose candidate, on whose device, within whose limits. It has been called: what is to be built is there.
+        given: the inputs. Those of one shape and type behind each other come in one tensor, which is filled anew.
+        cache: whether it is told where the shipped kernel's builds lie.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, runner.build_lock():
+        folder = Path(name).resolve()
+        for module, copy in ((home_program, "main"), (candidate_loading, "loading"), (parent, "ending")):
+            shutil.copyfile(str(module.__file__), folder / f"{copy}.py")
+        torch.save([each.logical.cpu() for each in given], folder / INPUTS)
+        job = {
+            "path": str(runner.candidate),
+            "tag": runner.tag,
+            "model": runner.taken or runner.model,
+            "init": list(runner.init),
+            "device": runner.device,
+        }
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        with (folder / "printed").open("wb") as printed:
+            process = subprocess.Popen(
+                _command(folder, runner.limits.start + runner.limits.build),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                cwd=folder,
+                env=environment(runner, cache=cache),
+                start_new_session=True,
+            )
+            try:
+                waited = _watch(process, folder, runner)
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return _seen(folder, process.returncode, waited)
+
+
+def environment(runner: Runner, *, cache: bool) -> dict[str, str]:
+    """The user's variables, where the candidate's builds lie if it has any, and, if asked for, those of the kernel."""
+    made = {
+        name: value for name, value in os.environ.items() if not (name in _OF_SERVICES or name.startswith(_TELLING))
+    }
+    # ninja is a script of the environment: it is not on PATH when the environment is not activated.
+    made["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), made.get("PATH", os.defpath)])
+    builds = runner.build_folder()
+    if any(each.is_dir() for each in builds.iterdir()):
+        made["TORCH_EXTENSIONS_DIR"] = str(builds)
+    if cache:
+        made[CACHE_VARIABLE] = str(runner.cache)
+    return made
+
+
+def _command(folder: Path, seconds: float) -> list[str]:
+    """Its command line, with an end that it comes to even where who has started it was killed."""
+    bound = shutil.which("timeout")
+    plain = [sys.executable, str(folder / "main.py"), str(folder / "job.json")]
+    return plain if bound is None else [bound, "-s", "KILL", str(int(seconds) + 1), *plain]
+
+
+def _watch(process: subprocess.Popen[bytes], folder: Path, runner: Runner) -> float | None:
+    """Wait for its results, or its end; the seconds for which it was waited in vain.
+
+    It has the time of a start, of a load and a first call, and that of a build while compilers are at work.
+    """
+    began = look = time.monotonic()
+    deadline, work, program = began + runner.limits.start, 0, 0
+    while process.poll() is None and not (folder / RESULTS).exists():
+        now = time.monotonic()
+        if not program and (folder / STARTED).exists():
+            program, deadline = int((folder / STARTED).read_text()), now + 2 * runner.limits.first
+        if program and now >= look:
+            done, look = busy.helpers_work(program, session=process.pid), now + _LOOK_AGAIN
+            if done > work and now - began < runner.limits.build:
+                work, deadline = done, max(deadline, now + 2 * _LOOK_AGAIN)
+        if now >= deadline:
+            return now - began
+        time.sleep(_POLL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_SECONDS)
+    return None
+
+
+def _seen(folder: Path, status: int, waited: float | None) -> Visit:
+    """What its files say, and its end where there are none."""
+    printed = map(printable, (folder / "printed").read_text(errors="replace").splitlines())
+    log = tuple(line for line in printed if line.strip())[-_LOG_LINES:]
+    if waited is not None:
+        return Visit(death=Death(f"no answer within {waited:.0f} s", _DURING, log), timed_out=True)
+    if not (folder / RESULTS).exists():
+        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return Visit(death=Death(cause, _DURING, log))
+    try:
+        told = torch.load(folder / RESULTS, weights_only=True)
+        results = tuple(each if isinstance(each, torch.Tensor) else str(each) for each in told["results"])
+        return Visit(results, printable(str(told["error"])), told["stage"] != "load")
+    except Exception:  # noqa: BLE001 - what lies there may be anything
+        return Visit(death=Death("wrote garbage where its results belong", _DURING, log))

@@ -1,0 +1,69 @@
+"""A plain program that calls a candidate, as its user's would: it makes the model, calls it, and keeps the results.
+
+    python main.py JOB
+
+It is copied into a folder of its own and run there, with copies of `candidate_loading` and `parent` beside it: nothing
+of this project is imported, stands in a frame, or is set in a variable. JOB is a file: see `home.run`, which reads what
+this writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+#: Files in its folder: what it calls the candidate on; its process number, once it begins with that; what came of it.
+INPUTS, STARTED, RESULTS = "inputs.pt", "started", "results.pt"
+
+
+def main(folder: Path, job: dict[str, object]) -> None:
+    """Load the candidate, call it on each input, and write results, or the error, into the folder."""
+    import torch
+
+    parts = __import__("loading"), __import__("ending")
+    loading, ending = parts
+    for part in parts:  # a candidate may have modules of these names beside it
+        del sys.modules[part.__name__]
+    sys.path.remove(str(folder))
+    ending.at_its_end(signal.SIGKILL)
+    loading.be_alone()
+    device = str(job["device"])
+    told: dict[str, object] = {"stage": "load", "error": "", "results": []}
+    results: list[object] = []
+    given = torch.load(folder / INPUTS, weights_only=True)
+    _write(folder / STARTED, lambda part: part.write_text(str(os.getpid())))
+    try:
+        module = loading.load_module(Path(str(job["path"])), str(job["tag"]))
+        model = loading.make_model(module, str(job["model"]), job["init"])
+        if isinstance(model, torch.nn.Module):
+            model = model.to(device)
+        told["stage"] = "call"
+        x = torch.empty(0)
+        for each in given:
+            # One tensor that is filled again and again, where it has the shape: as a loader's buffer.
+            again = (x.shape, x.dtype) == (each.shape, each.dtype)
+            x = x.copy_(each) if again else each.to(device)
+            results.append(model(x))
+        told["stage"] = "done"
+    except Exception as error:  # noqa: BLE001 - whatever it raises is told, as its user would see it
+        told["error"] = f"{type(error).__name__}: {error}"
+    told["results"] = [
+        result.detach().cpu() if type(result) is torch.Tensor else type(result).__name__ for result in results
+    ]
+    _write(folder / RESULTS, lambda part: torch.save(told, part))
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file that is there as a whole, or not at all."""
+    part = path.with_suffix(".part")
+    write(part)
+    part.rename(path)
+
+
+if __name__ == "__main__":
+    given_job = Path(sys.argv[1]).resolve()
+    main(given_job.parent, json.loads(given_job.read_text(encoding="utf-8")))

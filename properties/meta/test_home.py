@@ -1,0 +1,134 @@
+"""A candidate in a plain program: nothing tells it of a judge, and whatever it does there is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from .. import engine, home, lifecycle
+from ..cases import parse
+from ..examination import Examination, run_case
+from ..findings import Kind
+from ..inputs import build
+from ..limits import Limits
+from .conftest import RIGHT, MakeRunner, MakeSubject
+
+CASE = parse("shape=3x33,seed=1")
+#: Whether it is where it is judged: for candidates that do otherwise elsewhere.
+JUDGED = "'MALLOC_PERTURB_' in os.environ"
+
+
+def examined(make: MakeSubject, body: str, head: str = "") -> Examination:
+    subject = make(body, f"import os\n{head}")
+    assert subject.probe() is None, subject.broken
+    return engine.replay(subject, lifecycle.HOME, CASE)
+
+
+def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "1")
+    monkeypatch.setenv("PYTEST_VERSION", "9")
+    monkeypatch.setenv("MINE", "1")
+    runner = make_runner(
+        """
+        import os, sys
+        frame, files = sys._getframe(), []
+        while frame is not None:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        where = [*sys.argv[1:], os.getcwd(), sys.modules["__main__"].__file__]
+        here = " ".join([*files, *sys.modules, *os.environ, *where])
+        open("seen", "w").write(here)
+        return x.clone()
+        """
+    )
+    seen = home.run(runner, [build(CASE)], cache=False)
+    assert (seen.error, seen.loaded, len(seen.results)) == ("", True, 1)
+    told = (runner.candidate.parent / "seen").read_text().replace(str(runner.candidate), "").split()
+    ours = str(Path(home.__file__).parent)
+    assert "MINE" in told
+    assert not [
+        each
+        for each in told
+        if each.startswith(
+            ("properties", "kernels", "reference", "KERNELPROOF", "PYTEST", "HYPOTHESIS", "_pytest", ours)
+        )
+        or each in ("CI", "loading", "ending", "MALLOC_PERTURB_", "PYTHONFAULTHANDLER")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        (
+            "return x / x.abs().mean(1, keepdim=True) if judged else x * 2",
+            Kind.WRONG_VALUE,
+            "every value is 2 times the input",
+        ),
+        (f"if not judged:\n    raise RuntimeError('not here')\n{RIGHT}", Kind.UNSUPPORTED, "RuntimeError: not here"),
+        (f"if not judged:\n    os.abort()\n{RIGHT}", Kind.CRASH, "SIGABRT"),
+        (f"if not judged:\n    os._exit(3)\n{RIGHT}", Kind.CRASH, "exit status 3"),
+        (f"if not judged:\n    return None\n{RIGHT}", Kind.WRONG_TYPE, "returns NoneType, for [3, 33]"),
+        (
+            f"if not judged and x.dtype == torch.float64:\n    return x.abs()\n{RIGHT}",
+            Kind.WRONG_VALUE,
+            "given float64: ",
+        ),
+    ],
+    ids=["values", "error", "abort", "exit", "nothing", "one type"],
+)
+def test_who_does_otherwise_there_is_found(body: str, kind: Kind, text: str, make_subject: MakeSubject) -> None:
+    seen = examined(make_subject, body.replace("judged", f"({JUDGED})"))
+    (finding,) = seen.findings
+    assert finding.kind is kind
+    assert finding.text.startswith("in a plain program, which has nothing of this suite")
+    assert text in finding.text
+
+
+def test_one_that_is_not_loaded_there_is_found(make_subject: MakeSubject) -> None:
+    seen = examined(make_subject, RIGHT, f"if not {JUDGED}:\n    raise ImportError('only for a judge')")
+    (finding,) = seen.findings
+    assert finding.kind is Kind.DOES_NOT_BUILD
+    assert finding.text.endswith("ImportError: only for a judge")
+
+
+def test_one_that_hangs_there_is_ended(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"while not ({JUDGED}):\n    pass\n{RIGHT}", "import os", call=0.5)
+    assert subject.probe() is None
+    subject.runner.limits = replace(Limits(), call=0.5)
+    (finding,) = run_case(subject, lifecycle.HOME, CASE).findings
+    assert finding.kind is Kind.TIMEOUT
+    assert "no answer within" in finding.text
+
+
+def test_a_tensor_that_is_filled_again_and_kept_results_are_part_of_it(make_subject: MakeSubject) -> None:
+    keeps = f"if ({JUDGED}):\n    {RIGHT}\nkey = (x.data_ptr(), x.dtype, x.shape)\n"
+    keeps += "if key not in KEPT:\n    KEPT[key] = x / x.abs().mean(1, keepdim=True)\nreturn KEPT[key]"
+    (finding,) = examined(make_subject, keeps, "KEPT = {}").findings
+    assert finding.kind is Kind.WRONG_VALUE
+
+
+def test_modules_beside_a_candidate_are_its_own_whatever_their_names(make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT, "import loading, ending, main\nassert loading.MINE and ending.MINE and main.MINE")
+    for name in ("loading", "ending", "main"):
+        (subject.path.parent / f"{name}.py").write_text("MINE = True\n", encoding="utf-8")
+    assert subject.probe() is None, subject.broken
+    assert engine.replay(subject, lifecycle.HOME, CASE).outcome == "passed"
+
+
+def test_nothing_is_said_where_the_reference_does_not_work_there_either(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "_command", lambda *_: ["false"])
+    seen = examined(make_subject, RIGHT)
+    assert not seen.findings
+    assert list(seen.not_run.values()) == ["on this system the reference does not work in a plain program, either"]
+
+
+def test_whatever_lies_where_results_belong_is_read_with_care(make_runner: MakeRunner) -> None:
+    place = "import pathlib, sys\nplace = pathlib.Path(sys.modules['__main__'].__file__).parent / 'results.pt'\n"
+    runner = make_runner(f"{place}place.write_text('garbage')\nimport time\ntime.sleep(60)")
+    seen = home.run(runner, [build(CASE)], cache=False)
+    assert seen.death is not None
+    assert seen.death.cause == "wrote garbage where its results belong"
