@@ -14,7 +14,7 @@ from .findings import Finding, Kind
 from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
-from .protocol import DIFFERENTIABLE, GUISES, LEARNT, SETTINGS, VIEWS, Way
+from .protocol import DIFFERENTIABLE, GUISES, LEARNT, LENT, SETTINGS, VIEWS, Way
 from .trial import Trial
 
 #: By a case's turn: memory of its own; one number for all, as from a sum of the results; memory that lies with the
@@ -130,7 +130,7 @@ _CIRCUMSTANCES = {
         for asking in (DIFFERENTIABLE, LEARNT)
     },
     "from another thread": Manner(way=Way.ELSEWHERE),
-    "given rows of a larger tensor, which nobody else names": Manner(way=Way.LENT),
+    **{f"given {what}": Manner(way=Way.LENT, stand_in=what) for what in LENT},
 }
 #: Those that a program need not have been made for: of the guises, all but views.
 _MAY_BE_REFUSED = (
@@ -193,7 +193,7 @@ COMPILE = Property(
 SETTING = Property(
     "settings",
     "Inside no_grad and inference_mode, in evaluation, with few threads or many, from another thread, and for a view, a"
-    " parameter, an inference tensor or a part of a larger one, the result is the same.",
+    " parameter, an inference tensor, a part of a larger one or another's memory, the result is the same.",
     None,
     in_settings,
     pinned=tuple(

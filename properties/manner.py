@@ -29,7 +29,8 @@ class Manner:
         beside: another input, on which a second thread calls the model at the same time, several times over; its result
             is kept under the name `protocol.BESIDE`.
         busy: on a GPU, whether it has other work on another stream meanwhile.
-        stand_in: name of `worker_ways.STAND_INS`: what is handed over in the tensor's place; "" for the tensor itself.
+        stand_in: name of `worker_ways.STAND_INS`, or of `protocol.LENT` where the way is that: what is handed over in
+            the tensor's place; "" for the tensor itself.
         setting: one of `protocol.SETTINGS`: what the caller has set around the call; "" for nothing.
         instance: one of `protocol.INSTANCES` that was made (`Runner.make`), which is called; "" for the first one.
         aside: whether the input lies at another address than all others do, and stays there, for `Runner.aside`.

@@ -54,6 +54,13 @@ GUISES = (*VIEWS, "a parameter", "an inference tensor")
 DIFFERENTIABLE = "a tensor that asks for a gradient"
 #: What is trained, and nobody's result: handed over there, too, as where a weight is normalised.
 LEARNT = "a parameter that asks for a gradient"
+#: What is handed over of memory that torch, or numpy, has, in the words of a report; `worker_lent` makes each so.
+LENT = (
+    "rows of a larger tensor, which nobody else names",
+    "a tensor of torch's own memory",
+    "a tensor without its history (x.detach()), which nobody else names",
+    "the memory of a numpy array (torch.from_numpy), which nobody else names",
+)
 #: What becomes of a model beside its first instance, in the words of a report; `worker_models.MAKERS` makes each so.
 INSTANCES = (
     "a second instance",
@@ -82,7 +89,7 @@ class Way(enum.StrEnum):
     ELSEWHERE = "elsewhere"
     """From another thread, while this one waits."""
     LENT = "lent"
-    """On rows of a larger tensor in torch's own memory, which nobody else names."""
+    """On what is part of something else, or its memory, and not the judging process's: one of `LENT`."""
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class Session:
         if request["way"] == Way.OFTEN:
             result, calls = worker_ways.often(self._models.first, tensor)
         elif request["way"] == Way.LENT:
-            lent = Lent(tensor)
+            lent = Lent(tensor, request["stand_in"])
             result = lent.call(self._models.first)
             altered = lent.changes()
         else:
