@@ -9,6 +9,7 @@ import builtins
 import copy
 import functools
 import json
+import logging
 import math
 import operator
 import os
@@ -16,6 +17,7 @@ import pickle
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +25,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
+import torch.utils.data
 
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
 _REPLACED: set[str] = getattr(torch.library, "_impls", set())
@@ -44,9 +47,13 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "torch.autograd": torch.autograd,
     "torch.optim.Optimizer": torch.optim.Optimizer,
     "torch.testing": torch.testing,
+    "torch.fft": torch.fft,
+    "torch.utils.data": torch.utils.data,
     "numpy": np,
     "numpy.linalg": np.linalg,
     "numpy.testing": np.testing,
+    "numpy.fft": np.fft,
+    "numpy.random": np.random,
     "builtins": builtins,
     "math": math,
     "random": random,
@@ -60,14 +67,30 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "functools": functools,
     "subprocess": subprocess,
     "tempfile": tempfile,
+    "logging": logging,
 }
-#: The layers of a network and the optimisers, each with what it has of its own.
-_LAYERS: dict[str, type] = {
+#: Bases of what networks and their training are made of; and where their parts are defined, functions among them.
+_MADE_OF = (torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, torch.utils.data.DataLoader)
+_DEFINED = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.")
+#: The layers of a network, the optimisers and what data come from, each with what it has of its own; and what stands
+#: between them and their bases.
+_PUBLIC: dict[str, type] = {
     f"{space.__name__}.{name}": each
-    for space, base in ((torch.nn, torch.nn.Module), (torch.optim, torch.optim.Optimizer))
+    for space in (torch.nn, torch.optim, torch.utils.data)
     for name, each in vars(space).items()
-    if isinstance(each, type) and issubclass(each, base) and each is not base
+    if isinstance(each, type) and issubclass(each, _MADE_OF)
 }
+_LAYERS = _PUBLIC | {
+    f"{each.__module__}.{each.__qualname__}": each
+    for layer in _PUBLIC.values()
+    for each in layer.__mro__
+    if each.__module__.startswith(_DEFINED) and each not in _PUBLIC.values()
+}
+_MODULES: dict[str, ModuleType | type] = {
+    name: module for name, module in sys.modules.items() if name.startswith(_DEFINED) and name not in _LIBRARY
+}
+#: What is as fixed as a function: `torch.float` is another name of `torch.float32`.
+_CONSTANTS = (int, float, complex, str, torch.dtype, torch.layout, torch.memory_format)
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 
 
@@ -76,7 +99,9 @@ class LibraryWatch:
 
     def __init__(self) -> None:
         self._replaced = set(_REPLACED)
-        self._functions = {name: Functions(space) for name, space in (*_LIBRARY.items(), *_LAYERS.items())}
+        self._functions = {
+            name: Functions(space) for name, space in (*_LIBRARY.items(), *_MODULES.items(), *_LAYERS.items())
+        }
 
     def changes(self) -> tuple[str, ...]:
         """What does something else now, by name."""
@@ -89,37 +114,41 @@ class LibraryWatch:
 
 
 class Functions:
-    """The functions of one namespace, when the candidate was ready to be called."""
+    """The functions and constants of one namespace, when the candidate was ready to be called."""
 
     def __init__(self, space: ModuleType | type) -> None:
         self._space = space
-        present = vars(space)
-        self._names = frozenset(present)
-        self._all = list(present.values())
-        self._functions = {each: value for each, value in present.items() if callable(value)}
+        self._before = dict(vars(space))
+        self._values = list(self._before.values())
 
     def changes(self) -> list[str]:
         """The names of those that are others now, or gone."""
         present = vars(self._space)
         # A dictionary keeps its order where a value is replaced, and what is new stands behind.
-        if len(present) >= len(self._all) and all(map(operator.is_, self._all, present.values())):
+        if len(present) >= len(self._values) and all(map(operator.is_, self._values, present.values())):
             changed = []
         else:
-            changed = [each for each, function in self._functions.items() if present.get(each) is not function]
-        if isinstance(self._space, type) and len(present) != len(self._names):
+            others = [(each, value) for each, value in self._before.items() if present.get(each) is not value]
+            changed = [each for each, value in others if callable(value) or _is_constant(each, value)]
+        if isinstance(self._space, type) and len(present) != len(self._before):
             # What is put before something that it inherits.
-            new = present.keys() - self._names - {"__annotations__"}  # made when somebody asks for them
+            new = present.keys() - self._before.keys() - {"__annotations__"}  # made when somebody asks for them
             changed += [each for each in new if hasattr(self._space.__base__, each)]
         return [each for each in changed if not from_torch(present.get(each))]
 
 
+def _is_constant(name: str, value: object) -> bool:
+    """Whether it is a number, a word or a type that everybody reads, and nothing that its module keeps for itself."""
+    return not name.startswith("_") and isinstance(value, _CONSTANTS)
+
+
 def _computes(name: str) -> bool:
-    """Whether a replaced operator is one of torch's own, on a device that computes: "aten/abs/CPU".
+    """Whether a replaced operator is one of torch's own, on whatever device: "aten/abs/CPU".
 
     torch's compiler adds its own for tensors that hold nothing ("Meta") when it is first used.
     """
     space, *_, key = name.split("/")
-    return space == "aten" and key in ("CPU", "CUDA", "AutogradCPU", "AutogradCUDA", "Autograd")
+    return space == "aten" and key != "Meta"
 
 
 def from_torch(function: object) -> bool:

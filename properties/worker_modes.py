@@ -8,6 +8,7 @@ from __future__ import annotations
 import _locale
 import _signal  # type: ignore[import-not-found]
 import contextlib
+import ctypes
 import decimal
 import faulthandler
 import functools
@@ -41,11 +42,11 @@ _folder, _file_of = os.getcwd, os.fstat
 _decimals, _set_umask = decimal.getcontext, os.umask
 _depth, _USUAL_DEPTH = sys.getrecursionlimit, sys.getrecursionlimit()
 _timer, _priority, _limit = signal.getitimer, os.getpriority, resource.getrlimit
-_USUAL_HOOKS = (sys.__excepthook__, threading.__excepthook__, sys.__unraisablehook__)
+_USUAL_HOOKS = (sys.__excepthook__, threading.__excepthook__, sys.__unraisablehook__, warnings.showwarning)
 _NAMED_SIGNALS = frozenset(map(int, signal.Signals))
 #: How many numbers, and how many digits of each, torch and numpy print.
 _PRINTED, _printed_by_numpy = vars(torch._tensor_str.PRINT_OPTS), np.get_printoptions
-_in_autocast = torch.is_autocast_enabled
+_in_autocast, _narrowed_to = torch.is_autocast_enabled, torch.get_autocast_dtype
 #: How float32 is multiplied, by backend; None in a torch that has no such settings.
 _precision: Callable[[str, str], object] | None = getattr(torch._C, "_get_fp32_precision_getter", None)
 #: Hooks that every module in the process runs, around its forward and its backward, and as it gets its parts.
@@ -119,6 +120,7 @@ _SWITCHES = {
     "whether attention may be cuDNN's": "_get_cudnn_sdp_enabled",
     "whether NNPACK is used": "_get_nnpack_enabled",
     "whether gradients flow back in several threads": "_is_multithreading_enabled",
+    "whether sparse tensors are checked": "_check_sparse_tensor_invariants",
 }
 #: What later operations depend on, by the words of a report.
 _MODES: dict[str, Callable[[], object]] = {
@@ -132,6 +134,8 @@ _MODES: dict[str, Callable[[], object]] = {
     "the precision of float32 products": torch.get_float32_matmul_precision,
     "autocast on cpu": lambda: _in_autocast("cpu"),
     "autocast on cuda": lambda: _in_autocast("cuda"),
+    "the type that autocast narrows to on cpu": lambda: _narrowed_to("cpu"),
+    "the type that autocast narrows to on cuda": lambda: _narrowed_to("cuda"),
     "whether anomalies are looked for": torch.is_anomaly_enabled,
     "modes around torch's functions": torch._C._len_torch_function_stack,
     "modes around torch's operators": torch._C._len_torch_dispatch_stack,
@@ -169,6 +173,7 @@ _MODES: dict[str, Callable[[], object]] = {
     "whether fresh memory is filled": lambda: getattr(torch.utils.deterministic, "fill_uninitialized_memory", None),
     "whether a warning of torch is repeated": torch.is_warn_always_enabled,
     "how long connections wait": socket.getdefaulttimeout,
+    "how warnings are shown": lambda: _hook(warnings.showwarning),
     "which messages are logged": lambda: logging.root.manager.disable,
     "from which level on messages are logged": lambda: logging.root.level,
     "what is done with an exception that nobody can catch": lambda: _hook(sys.unraisablehook),
@@ -183,6 +188,12 @@ _MODES: dict[str, Callable[[], object]] = {
     "where Python prints": lambda: sys.stdout,
     "where Python prints errors": lambda: sys.stderr,
 }
+if hasattr(sys, "getdlopenflags"):
+    _MODES["how libraries are opened"] = sys.getdlopenflags
+if hasattr(os, "sched_getscheduler"):
+    _MODES["how its process gets its turn"] = functools.partial(os.sched_getscheduler, 0)
+if (_traps := getattr(ctypes.CDLL(None), "fegetexcept", None)) is not None:  # glibc's
+    _MODES["which arithmetic ends the program"] = _traps
 if hasattr(os, "sched_getaffinity"):
     _MODES["the processors that it may run on"] = functools.partial(os.sched_getaffinity, 0)
 if _precision is not None:

@@ -191,7 +191,8 @@ def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, ma
         ([("last", sum)], ["last"]),
         ([("first", sum)], ["first"]),
         ([("new", sum)], []),
-        ([("value", 4)], []),
+        ([("value", 4)], ["value"]),
+        ([("_kept", 4)], []),
         ([("last", None)], ["last"]),
         ([("last", None), ("new", sum)], ["last"]),
         ([("first", None), ("first", len)], []),
@@ -201,7 +202,7 @@ def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, ma
 )
 def test_a_function_of_a_library_is_missed_wherever_it_stood(steps: list[tuple[str, object]], found: list[str]) -> None:
     space = ModuleType("library")
-    vars(space).update(first=len, value=3, last=max)
+    vars(space).update(first=len, value=3, _kept=3, last=max)
     functions = worker_library.Functions(space)
     for name, value in steps:
         if value is None:
