@@ -31,12 +31,13 @@ def _many_rows(draw: st.DrawFn, domain: Domain) -> Case:
 def _one_of_each_width() -> Iterator[str]:
     """One of every 64 numbers of columns up to 4096, and of every 128 up to 8192, with up to 300 rows.
 
-    A band of wrong widths between those that are drawn most, such as 3001 to 3099, has a case in it.
+    A band of wrong widths between those that are drawn most, such as 3001 to 3099, has a case in it. Sums are exact, so
+    that one element that is left out is more than rounding may do.
     """
     for index, start in enumerate((*range(0, 4096, 64), *range(4096, 8192, 128))):
         columns = start + 1 + index * 37 % (64 if start < 4096 else 128)
         rows = 1 + index * 53 % min(300, (1 << 16) // columns)
-        yield f"shape={rows}x{columns},seed=5"
+        yield f"shape={rows}x{columns},values=grains,seed=5"
 
 
 SHAPES = Property(
@@ -89,6 +90,15 @@ SHAPES = Property(
             ),
             # Whole tiles, batches and maps, as networks have them.
             *(f"shape={rows}x{n},seed=9" for rows, n in ((8, 2048), (16, 512), (32, 1024), (128, 256), (256, 256))),
+            # Rows as long as vocabularies and hidden layers are.
+            *(
+                f"shape={rows}x{n},values=grains,seed=9"
+                for rows, n in ((8, 11008), (8, 13824), (8, 14336), (5, 28672), (4, 32000), (3, 50257), (3, 50304))
+            ),
+            *(
+                f"shape={rows}x{n},seed=9"
+                for rows, n in ((3, 30522), (2, 49152), (2, 128256), (2, 151936), (2, 152064))
+            ),
             *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),
             *_one_of_each_width(),
         )
@@ -101,7 +111,10 @@ MANY_ROWS = Property(
     lambda domain, _: _many_rows(domain),
     one_call,
     # A million rows are under `huge`: on a CPU an honest loop over rows takes half a minute for them.
-    pinned=tuple(parse(f"shape={shape},seed=4") for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1")),
+    pinned=tuple(
+        parse(f"shape={shape},seed=4")
+        for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "300001x2", "20000x1")
+    ),
 )
 
 LONG_ROWS = Property(
@@ -127,11 +140,17 @@ LONG_ROWS = Property(
             # Such sizes that are round in every direction.
             "shape=1024x1024,seed=30",
             "shape=1x64x112x112,seed=30",
+            "shape=2048x2048,seed=30",
+            # A frame, whose places are more than 2^18.
+            "shape=1x3x1080x1920,seed=30",
+            # More 16-bit integers than have their sum in 32 bits.
+            "shape=2x300001,values=samples,seed=30",
             "shape=2x3x224x224,seed=30",
             # As large in two bytes; maps of features, in both orders.
             "shape=131x32771,dtype=float16,seed=30",
             "shape=2x3x257x259,seed=30",
             "shape=3x65x56x57,dtype=bfloat16,layout=order0.2.3.1,seed=30",
+            "shape=3x65x56x57,layout=order0.2.3.1,seed=30",
             "shape=1025x1025,layout=order1.0,seed=30",
             "shape=600x1031,dtype=float16,layout=offset1+pitch3,seed=30",
             "shape=1x3x65537,seed=30",
@@ -202,6 +221,7 @@ SPECIALS = Property(
             "shape=2x65535,values=signed,plants=nan@70000",
             "shape=2x65535,values=signed,plants=-inf@9",
             "shape=2x65535,values=zeros",
+            "shape=1x65537,values=masked",  # of which 2^16 are minus infinity
             "shape=2x40000,layout=offset1+step2,values=signed,plants=nan@70000",
             "shape=2x40000,layout=pitch3,values=signed,plants=inf@9",
             "shape=3x5x33,values=signed,plants=nan@7+inf@400",
@@ -324,6 +344,12 @@ LAYOUTS = Property(
                 f"shape={shape},dtype={dtype},seed=8"
                 for dtype in DTYPES
                 for shape in ("96x2049,layout=order1.0", "3x4097,layout=order1.0", "2x16x5x7,layout=order0.2.3.1")
+            ),
+            # What is at the ends of columns that lie apart, for types that keep few digits.
+            *(
+                f"shape={shape},dtype={dtype},values=one-tall,seed=8"
+                for dtype in ("float16", "bfloat16")
+                for shape in ("67x1027,layout=order1.0", "5x1031x7", "3x16x5x7,layout=order0.2.3.1", "2x9001x3")
             ),
             "shape=2x6x3x4x5,layout=order0.2.3.4.1,seed=8",
             # Part of what lies there, in every direction; windows that slide.

@@ -6,12 +6,14 @@ A program may know them when it sees them, and take a shortcut that is wrong.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
 from reference.formats import Format
 
 from .hashing import (
+    MIX1,
     Grid,
     Recipe,
     below,
@@ -186,6 +188,44 @@ def _pixels(grid: Grid, _: Format) -> torch.Tensor:
     return below(grid.noise, 256).to(torch.float64)
 
 
+def _samples(grid: Grid, fmt: Format) -> torch.Tensor:
+    """Integers of 16 bits, as of sound; of a type that keeps fewer bits, its multiples of 2^4 (bfloat16: 2^7)."""
+    bits = min(fmt.precision, 15)
+    return (shift(grid.noise, 64 - bits) * sign(grid)).to(torch.float64) * 2.0 ** (15 - bits)
+
+
+def _alike_at_the_ends(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed` between a quarter in front and one behind that are the same in every row: prompts, frames, records."""
+    everywhere = grid.column * 4 // max(grid.columns, 1) % 3 == 0
+    noise = torch.where(everywhere, hashed((grid.column + 1) * MIX1), grid.noise)
+    return multiples(replace(grid, noise=noise), fmt.precision)
+
+
+def _pruned(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, and two of every four columns are zero, others in each row: weights for sparse multiplication."""
+    group = hashed(grid.row_noise + (grid.column >> 2) * MIX1)
+    first, second = below(group, 4), below(group, 3, 17)
+    second = second + (second >= first)
+    place = grid.column & 3
+    return torch.where((place == first) | (place == second), 0.0, signed(grid, fmt))
+
+
+def _real_parts(grid: Grid, fmt: Format) -> torch.Tensor:
+    """`signed`, and every second column is zero: real numbers as complex ones, or a map that was made larger."""
+    return torch.where(grid.column % 2 == 1, 0.0, signed(grid, fmt))
+
+
+def _positions(grid: Grid, fmt: Format) -> torch.Tensor:
+    """0, 1, 2 and so on, as far as the type counts, and again; by row times 1 to 8."""
+    count = grid.column % (1 << min(fmt.precision, 15))
+    return scaled(count.to(torch.float64), spread(grid, 0, 3))
+
+
+def _diagonal(grid: Grid, _: Format) -> torch.Tensor:
+    """Ones where the column has the row's number, and zeros elsewhere: the identity."""
+    return (grid.column == grid.row % max(grid.columns, 1)).to(torch.float64)
+
+
 #: By the names of printed cases.
 LOOKALIKES: dict[str, Recipe] = {
     "padded": _padded,
@@ -209,4 +249,10 @@ LOOKALIKES: dict[str, Recipe] = {
     "dead-columns": _dead_columns,
     "bias": _bias,
     "pixels": _pixels,
+    "samples": _samples,
+    "alike-at-the-ends": _alike_at_the_ends,
+    "pruned": _pruned,
+    "real-parts": _real_parts,
+    "positions": _positions,
+    "diagonal": _diagonal,
 }

@@ -61,6 +61,12 @@ LOOKALIKES = (
     "dead-columns",
     "bias",
     "pixels",
+    "samples",
+    "alike-at-the-ends",
+    "pruned",
+    "real-parts",
+    "positions",
+    "diagonal",
 )
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")

@@ -64,6 +64,12 @@ KNOWN = {
     "dead-columns": 2777509789,
     "bias": 3970697464,
     "pixels": 2040903832,
+    "samples": 2626308656,
+    "alike-at-the-ends": 3977684643,
+    "pruned": 1545253152,
+    "real-parts": 3385103289,
+    "positions": 1756719359,
+    "diagonal": 1267397741,
 }
 
 
