@@ -37,8 +37,8 @@ _REPEATS = 3
 def history(trial: Trial, case: Case) -> None:
     """Two inputs at one address; the first result is looked at only after several calls on the second.
 
-    Behind these, where there were many, calls on other shapes (`_regrouped`), and then on inputs that are the second
-    but for an element or two.
+    Behind these come inputs that are the second but for an element or two, and, where there were many, calls on other
+    shapes (`_regrouped`).
     """
     first = trial.build(case)
     second = trial.build(Case(case.shape, case.dtype, case.layout, case.values, case.seed + 1))
@@ -50,17 +50,17 @@ def history(trial: Trial, case: Case) -> None:
             trial.verdict(second, seen)
     late = trial.observe(second)
     _verdict(trial, second, late, first)
-    if case.turn:
-        for shape in _regrouped(case.shape):
-            given = trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2))
-            _verdict(trial, given, trial.observe(given), second)
     before = second
     for nearly in _nearly(trial, case, second):
         _verdict(trial, nearly, trial.observe(nearly), second, before)
         before = nearly
+    if case.turn:
+        for shape in _regrouped(case.shape):
+            given = trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2))
+            _verdict(trial, given, trial.observe(given), second)
     look_again(trial, "early", first, second)
     runner.forget()
-    trial.check(first)
+    _verdict(trial, first, trial.observe(first), second, before)
 
 
 def _regrouped(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -110,8 +110,9 @@ def many_calls(trial: Trial, case: Case) -> None:
 def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
     """The input with two elements of a row in the middle exchanged; with one of them four times, or a little, larger.
 
-    Who tells inputs apart by their sums, their corners, a sample, or within a tolerance takes them for the input. The
-    case's seed chooses which comes first. At last, of one in four, an element is 0, and then -0, which is no other
+    Or with the very first, or last, four times larger. Who tells inputs apart by their sums, their corners, a sample,
+    within a tolerance, or by all but what is left over takes them for the input. The case's seed chooses which comes
+    first. At last, of one in four, an element is 0, and then -0, which is no other
     number.
     """
     if case.layout.shared or case.rows * case.columns == 0:
@@ -119,13 +120,17 @@ def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
     rows = given.logical.movedim(1, -1)
     row = tuple(size // 2 for size in rows.shape[:-1])
     left, right = (*row, case.columns // 3), (*row, 2 * case.columns // 3)
-    changes = ("larger", "a little larger", "exchanged")
-    for place in range(len(changes)):
-        change = changes[(case.seed + place) % len(changes)]
+    first, last = (0,) * rows.dim(), tuple(size - 1 for size in rows.shape)
+    changes = ("larger", "a little larger", "exchanged", "first", "last")
+    for turn in range(len(changes)):
+        change = changes[(case.seed + turn) % len(changes)]
         logical = given.logical.clone()
         view = logical.movedim(1, -1)
         if change == "exchanged":
             view[left], view[right] = rows[right], rows[left]
+        elif change in ("first", "last"):
+            place = first if change == "first" else last
+            view[place] = 4 * rows[place]
         else:
             # Of 16 bits the next value is more than a tolerance away, and the little is none.
             view[left] = (4 if change == "larger" else 1 + 2**-15) * rows[left]

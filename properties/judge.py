@@ -274,6 +274,7 @@ def _worst(fault: Fault) -> list[str]:
         got, expected = apart(float(fault.got[row, column]), float(fault.expected[row, column]))
         bound = float(fault.bound[row, column])
         within = f" within {bound:.2g}" if np.isfinite(bound) else ""
+        within = " exactly, as nothing rounds in this row" if bound == 0 else within
         lines.append(f"row {fault.rows[row]}, column {column}: got {got}, expected {expected}{within}")
     return lines
 

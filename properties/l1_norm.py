@@ -201,6 +201,7 @@ def _fault(given: torch.Tensor, got: torch.Tensor, dtype: str, verdict: Verdict)
     x, y = _numbers(given[chosen.tolist()]), _numbers(got[chosen.tolist()])
     expected = np.stack([explain.expected(a, dtype) for a in x])
     bounds = _bounds(expected, verdict.allowed[chosen], dtype)
+    bounds[verdict.reason[chosen] == Reason.BITS] = 0.0
     bad = np.stack([explain.offending(a, b, dtype) for a, b in zip(x, y, strict=True)])
     # Where the exact mean sets some elements apart, they are the wrong ones, even if most of the row is.
     with np.errstate(invalid="ignore"):

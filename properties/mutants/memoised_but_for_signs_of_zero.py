@@ -2,7 +2,7 @@
 
 Seen: memoisation: torch.equal does not tell 0 from -0
 Target: any
-Found as: wrong-special
+Found as: stale-result
 Killed by: history
 """
 

@@ -2,7 +2,7 @@
 
 Seen: caches with a comparison that was written for tests
 Target: any
-Found as: wrong-value
+Found as: stale-result
 Killed by: history
 Smallest case: 16384 elements (what differs by less than a tolerance must be drawn)
 """
