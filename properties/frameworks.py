@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from . import inputs, strategies
+from . import inputs, judge, strategies
 from .cases import Case, parse
 from .examination import Property
 from .figures import apart
@@ -15,7 +15,7 @@ from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
 from .protocol import DIFFERENTIABLE, GUISES, LEARNT, LENT, SETTINGS, VIEWS, Way
-from .trial import Trial
+from .trial import Trial, UnsupportedError
 
 #: By a case's turn: memory of its own; one number for all, as from a sum of the results; memory that lies with the
 #: first dimension innermost, as behind a transposition; as at first, when the model has been called again meanwhile.
@@ -85,7 +85,11 @@ def compiled(trial: Trial, case: Case) -> None:
     trial.spare("compile", refusal)
     given = trial.build(case)
     trial.check(given)
-    seen = trial.attempt(given, "compile", Manner(way=Way.COMPILED), refusal)
+    try:
+        seen = trial.attempt(given, "compile", Manner(way=Way.COMPILED), refusal)
+    except UnsupportedError:
+        trial.subject.renew()  # what is left of a trace that failed may be a mode in which nothing works
+        raise
     trial.verdict(given, seen, "under torch.compile")
 
 
@@ -100,10 +104,12 @@ def in_settings(trial: Trial, case: Case) -> None:
         if manner.way is Way.LENT and case.layout != CONTIGUOUS:
             continue  # what is lent lies row behind row
         seen = trial.observe(given, manner=manner)
-        shown = _not_made_for(given, seen) if words in _MAY_BE_REFUSED and not trial.subject.shipped else ""
-        if shown:
-            trial.notes.add(f"does not work {words}: {shown}")
-            continue
+        if not trial.subject.shipped:
+            shown = _not_made_for(given, seen) if words in _MAY_BE_REFUSED else ""
+            lost = _lost(trial, given, seen) if words in _MAY_LOSE else ""
+            if shown or lost:
+                trial.notes.add(f"does not work {words}: {shown}" if shown else f"is less exact {words}: {lost}")
+                continue
         trial.verdict(given, seen, words)
 
 
@@ -119,6 +125,14 @@ def _not_made_for(given: inputs.Input, seen: Observation) -> str:
     if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.dtype != given.dtype:
         return f"returns {seen.meta.dtype} for {given.dtype}"
     return ""
+
+
+def _lost(trial: Trial, given: inputs.Input, seen: Observation) -> str:
+    """What values have lost; "" where they are right, or something else is wrong."""
+    if seen.outcome is not Outcome.RETURNED:
+        return ""
+    findings = judge.judge(given, seen, trial.subject.operator, trial.subject.required).findings
+    return findings[0].text if [each.kind for each in findings] == [Kind.WRONG_VALUE] else ""
 
 
 #: Circumstances of a call, by the words of a report.
@@ -140,6 +154,9 @@ _MAY_BE_REFUSED = (
     *(f"given {guise}" for guise in GUISES if guise not in VIEWS),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
+
+#: Where a program may take its caller at his word, as long as it is told.
+_MAY_LOSE = ("where float32 products may be imprecise",)
 
 #: Recipes that make no row of zeros.
 _NONZERO = ("ones", "signed", "positive", "constant")

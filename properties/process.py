@@ -37,6 +37,8 @@ _OURS = r"properties/(worker(_\w+)?|nursery|candidate_loading|stopwatch)\.py"
 _NOT_TELLING = re.compile(rf'^Extension modules:|^  File "[^"]*(site-packages|{_OURS}|<frozen)')
 #: Bytes of a worker's own output that are kept from one call to the next.
 _LARGEST_LOG = 1 << 20
+#: Where the system lists what a process has.
+_FOLDERS = {"open files": "fd", "threads": "task"}
 #: Lines of a dead worker's own output that a report shows.
 _LOG_LINES = 12
 #: glibc fills fresh memory with the complement of this byte (0x7F) and freed memory with the byte itself, so elements
@@ -287,10 +289,11 @@ class WorkerProcess:
     def holdings(self) -> dict[str, int]:
         """What else the worker has that a system has only so many of; empty where that is not told, or it has ended."""
         with contextlib.suppress(OSError):
-            folders = {"open files": "fd", "threads": "task"}
-            return {
-                name: sum(1 for _ in Path(f"/proc/{self._pid}/{folder}").iterdir()) for name, folder in folders.items()
-            }
+            own = Path(f"/proc/{self._pid}")
+            found = {name: len(list((own / folder).iterdir())) for name, folder in _FOLDERS.items()}
+            # Those that have ended are among them, as long as nobody asks how; not every kernel tells.
+            children = [each.read_text() for each in own.glob("task/*/children")]
+            return found | ({"child processes": len(" ".join(children).split())} if children else {})
         return {}
 
     def kill(self) -> None:

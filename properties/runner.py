@@ -189,16 +189,16 @@ class Runner(Upkeep):
         return None if self._worker is None else self._worker.resident_bytes()
 
     def holdings(self, collected: bool = False) -> dict[str, int]:
-        """How many open files, threads and tensors the worker has; what the system, or the worker, does not say lacks.
+        """How many open files, threads, tensors and more the worker has; what nobody says lacks.
 
         Args:
-            collected: whether those tensors count no more which only Python's collector can find.
+            collected: whether tensors and other objects count no more which only Python's collector can find.
         """
         found = {} if self._worker is None else self._worker.holdings()
         if found:
             with contextlib.suppress(WorkerDiedError):
                 reply = self.ask({"op": "count", "collected": collected}, self.limits.first)
-                found |= {"tensors": reply["tensors"]} if isinstance(reply.get("tensors"), int) else {}
+                found |= {name: reply[name] for name in ("tensors", "objects") if isinstance(reply.get(name), int)}
         return found
 
     def on(self, device: str) -> Runner:

@@ -24,7 +24,7 @@ from .memory import GuardedMap
 from .protocol import BESIDE, Message, OutputMeta, Place, View, Way
 from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
-from .worker_facts import InputWatch, tensors
+from .worker_facts import InputWatch, count
 from .worker_lent import Lent
 from .worker_models import Models
 from .worker_output import describe_error, describe_output, part_of, readable, write_over
@@ -85,7 +85,7 @@ class Session:
             "time": self._time,
             "renew": self._renew,
             "rest": self._rest,
-            "count": lambda asked: {"outcome": "counted", "tensors": tensors(asked["collected"])},
+            "count": lambda asked: {"outcome": "counted", **count(asked["collected"])},
         }
         return operations[request["op"]](request)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 
 import torch
@@ -14,7 +15,7 @@ import torch
 from .protocol import printable
 
 _Tensor = torch.Tensor
-_objects, _collect = gc.get_objects, gc.collect
+_objects, _collect, _blocks = gc.get_objects, gc.collect, sys.getallocatedblocks
 
 
 def attribute(name: str) -> Callable[[torch.Tensor], object]:
@@ -49,15 +50,16 @@ _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
 _version = attribute("_version")
 
 
-def tensors(collected: bool) -> int:
-    """How many tensors the process has, whoever holds them.
+def count(collected: bool) -> dict[str, int]:
+    """How many tensors the process has, whoever holds them, and how many objects there are in Python at all.
 
     Args:
         collected: whether those count no more which only Python's collector can find.
     """
     if collected:
         _collect()
-    return sum(issubclass(type(each), _Tensor) for each in _objects())
+    tensors = sum(issubclass(type(each), _Tensor) for each in _objects())
+    return {"tensors": tensors, "objects": _blocks()}
 
 
 class InputWatch:

@@ -52,6 +52,7 @@ _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _get_default_dtype, _set_default_dtype = torch.get_default_dtype, torch.set_default_dtype
 _float64, _bfloat16 = torch.float64, torch.bfloat16
 _get_deterministic, _set_deterministic = torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
+_get_precision, _set_precision = torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
 _get_warn_only = torch.is_deterministic_algorithms_warn_only_enabled
 _Barrier = threading.Barrier
 _BrokenBarrier = threading.BrokenBarrierError
@@ -197,6 +198,17 @@ def _deterministically() -> Iterator[None]:
         _set_deterministic(before, warn_only=warns)
 
 
+@contextlib.contextmanager
+def _imprecisely() -> Iterator[None]:
+    """For as long as this lasts, torch may multiply matrices of float32 in TF32 or bfloat16, as in much training."""
+    before = _get_precision()
+    _set_precision("medium")
+    try:
+        yield
+    finally:
+        _set_precision(before)
+
+
 #: What a caller may have set around a call, by the words of a report.
 SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]] = {
     "inside torch.no_grad": lambda _: _no_grad(),
@@ -208,10 +220,11 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "with seven threads": lambda _: _with_threads(7),
     "with sixteen threads": lambda _: _with_threads(16),
     # More than there are of anything that was made for a number of cores, this machine's included.
-    "with many threads": lambda _: _with_threads(max(67, 2 * _get_threads() + 1)),
+    "with many threads": lambda _: _with_threads(max(259, 2 * _get_threads() + 1)),
     "with float64 as the default type": lambda _: _by_default(_float64),
     "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),
+    "where float32 products may be imprecise": lambda _: _imprecisely(),
 }
 
 

@@ -172,6 +172,19 @@ def test_a_slow_model_is_not_called_for_much_longer_than_it_may(monkeypatch: pyt
     assert made == len(spent) == 16, "1, 1, 2, 4 and 8 calls: after 8 a tenth of a second is not over yet"
 
 
+@pytest.mark.parametrize("shipped", [False, True])
+def test_what_imprecise_products_cost_is_told_and_of_the_shipped_kernel_it_is_a_fault(
+    shipped: bool, make_subject: MakeSubject
+) -> None:
+    narrow = "torch.bfloat16 if torch.get_float32_matmul_precision() == 'medium' else x.dtype"
+    subject = make_subject(f"return x / x.abs().to({narrow}).to(x.dtype).mean(1, keepdim=True)")
+    subject.shipped = shipped
+    assert subject.probe() is None
+    seen = engine.replay(subject, frameworks.SETTING, parse("shape=5x301,seed=29"))
+    told = [note for note in seen.notes if note.startswith("is less exact where float32 products may be imprecise: ")]
+    assert (bool(seen.findings), bool(told)) == (shipped, not shipped)
+
+
 # ---- Compiled -------------------------------------------------------------------------------------------------------
 
 
