@@ -192,7 +192,7 @@ VALUES = Property(
     + tuple(
         parse(f"shape=5x1031,dtype={dtype},values={values},seed=5")
         for dtype in DTYPES
-        for values in ("nearly-constant", "levels", "shares", *strategies.LOOKALIKES)
+        for values in (*strategies.GENERAL, *strategies.LOOKALIKES)
     )
     # As many rows as columns, and few digits: what looks like something does so here alone.
     + tuple(parse(f"shape=64x64,values={values},seed=5") for values in strategies.LOOKALIKES)
