@@ -25,7 +25,7 @@ import torch
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 
 from . import busy, candidate_loading, home_program, parent
-from .home_program import INPUTS, RESULTS, STARTED
+from .home_program import INPUTS, RESULTS, STARTED, STEPS
 from .inputs import Input
 from .observation import Death
 from .protocol import printable
@@ -128,24 +128,30 @@ def _command(folder: Path, seconds: float) -> list[str]:
 def _watch(process: subprocess.Popen[bytes], folder: Path, runner: Runner) -> float | None:
     """Wait for its results, or its end; the seconds for which it was waited in vain.
 
-    It has the time of a start, of a load and a first call, and that of a build while compilers are at work.
+    It has the time of a start, for each step that of a first call, and that of a build while compilers are at work.
     """
     began = look = time.monotonic()
-    deadline, work, program = began + runner.limits.start, 0, 0
+    deadline, work, program, steps = began + runner.limits.start, 0, 0, -1
     while process.poll() is None and not (folder / RESULTS).exists():
         now = time.monotonic()
         if not program and (folder / STARTED).exists():
-            program, deadline = int((folder / STARTED).read_text()), now + 2 * runner.limits.first
+            program = int((folder / STARTED).read_text())
+        if program and (done := _size(folder / STEPS)) > steps:
+            steps, deadline = done, now + runner.limits.first
         if program and now >= look:
-            done, look = busy.helpers_work(program, session=process.pid), now + _LOOK_AGAIN
-            if done > work and now - began < runner.limits.build:
-                work, deadline = done, max(deadline, now + 2 * _LOOK_AGAIN)
+            helped, look = busy.helpers_work(program, session=process.pid), now + _LOOK_AGAIN
+            if helped > work and now - began < runner.limits.build:
+                work, deadline = helped, max(deadline, now + 2 * _LOOK_AGAIN)
         if now >= deadline:
             return now - began
         time.sleep(_POLL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_END_SECONDS)
     return None
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _seen(folder: Path, status: int, waited: float | None) -> Visit:

@@ -16,8 +16,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-#: Files in its folder: what it calls the candidate on; its process number, once it begins with that; what came of it.
-INPUTS, STARTED, RESULTS = "inputs.pt", "started", "results.pt"
+#: Files in its folder: what it calls the candidate on; its process number, once it begins with that; a byte for each
+#: step that is done, loading and every call; what came of it.
+INPUTS, STARTED, STEPS, RESULTS = "inputs.pt", "started", "steps", "results.pt"
 
 
 def main(folder: Path, job: dict[str, object]) -> None:
@@ -36,18 +37,21 @@ def main(folder: Path, job: dict[str, object]) -> None:
     results: list[object] = []
     given = torch.load(folder / INPUTS, weights_only=True)
     _write(folder / STARTED, lambda part: part.write_text(str(os.getpid())))
+    steps = (folder / STEPS).open("wb", buffering=0)
     try:
         module = loading.load_module(Path(str(job["path"])), str(job["tag"]))
         model = loading.make_model(module, str(job["model"]), job["init"])
         if isinstance(model, torch.nn.Module):
             model = model.to(device)
         told["stage"] = "call"
+        steps.write(b".")
         x = torch.empty(0)
         for each in given:
             # One tensor that is filled again and again, where it has the shape: as a loader's buffer.
             again = (x.shape, x.dtype) == (each.shape, each.dtype)
             x = x.copy_(each) if again else each.to(device)
             results.append(model(x))
+            steps.write(b".")
         told["stage"] = "done"
     except Exception as error:  # noqa: BLE001 - whatever it raises is told, as its user would see it
         told["error"] = f"{type(error).__name__}: {error}"

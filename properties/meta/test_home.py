@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from .. import engine, home, lifecycle
+from .. import home, lifecycle
 from ..cases import parse
 from ..examination import Examination, run_case
 from ..findings import Kind
 from ..inputs import build
 from ..limits import Limits
+from ..trial import Trial
 from .conftest import RIGHT, MakeRunner, MakeSubject
 
 CASE = parse("shape=3x33,seed=1")
@@ -20,10 +21,10 @@ CASE = parse("shape=3x33,seed=1")
 JUDGED = "'MALLOC_PERTURB_' in os.environ"
 
 
-def examined(make: MakeSubject, body: str, head: str = "") -> Examination:
+def tried(make: MakeSubject, body: str, head: str = "", result: Examination | None = None) -> Trial:
     subject = make(body, f"import os\n{head}")
     assert subject.probe() is None, subject.broken
-    return engine.replay(subject, lifecycle.HOME, CASE)
+    return run_case(subject, lifecycle.HOME, CASE, result=result)
 
 
 def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: py
     ids=["values", "error", "abort", "exit", "nothing", "one type"],
 )
 def test_who_does_otherwise_there_is_found(body: str, kind: Kind, text: str, make_subject: MakeSubject) -> None:
-    seen = examined(make_subject, body.replace("judged", f"({JUDGED})"))
+    seen = tried(make_subject, body.replace("judged", f"({JUDGED})"))
     (finding,) = seen.findings
     assert finding.kind is kind
     assert finding.text.startswith("in a plain program, which has nothing of this suite")
@@ -87,7 +88,7 @@ def test_who_does_otherwise_there_is_found(body: str, kind: Kind, text: str, mak
 
 
 def test_one_that_is_not_loaded_there_is_found(make_subject: MakeSubject) -> None:
-    seen = examined(make_subject, RIGHT, f"if not {JUDGED}:\n    raise ImportError('only for a judge')")
+    seen = tried(make_subject, RIGHT, f"if not {JUDGED}:\n    raise ImportError('only for a judge')")
     (finding,) = seen.findings
     assert finding.kind is Kind.DOES_NOT_BUILD
     assert finding.text.endswith("ImportError: only for a judge")
@@ -105,7 +106,7 @@ def test_one_that_hangs_there_is_ended(make_subject: MakeSubject) -> None:
 def test_a_tensor_that_is_filled_again_and_kept_results_are_part_of_it(make_subject: MakeSubject) -> None:
     keeps = f"if ({JUDGED}):\n    {RIGHT}\nkey = (x.data_ptr(), x.dtype, x.shape)\n"
     keeps += "if key not in KEPT:\n    KEPT[key] = x / x.abs().mean(1, keepdim=True)\nreturn KEPT[key]"
-    (finding,) = examined(make_subject, keeps, "KEPT = {}").findings
+    (finding,) = tried(make_subject, keeps, "KEPT = {}").findings
     assert finding.kind is Kind.WRONG_VALUE
 
 
@@ -114,16 +115,16 @@ def test_modules_beside_a_candidate_are_its_own_whatever_their_names(make_subjec
     for name in ("loading", "ending", "main"):
         (subject.path.parent / f"{name}.py").write_text("MINE = True\n", encoding="utf-8")
     assert subject.probe() is None, subject.broken
-    assert engine.replay(subject, lifecycle.HOME, CASE).outcome == "passed"
+    assert not run_case(subject, lifecycle.HOME, CASE).findings
 
 
 def test_nothing_is_said_where_the_reference_does_not_work_there_either(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(home, "_command", lambda *_: ["false"])
-    seen = examined(make_subject, RIGHT)
-    assert not seen.findings
-    assert list(seen.not_run.values()) == ["on this system the reference does not work in a plain program, either"]
+    result = Examination(lifecycle.HOME)
+    assert not tried(make_subject, RIGHT, result=result).findings
+    assert list(result.not_run.values()) == ["on this system the reference does not work in a plain program, either"]
 
 
 def test_whatever_lies_where_results_belong_is_read_with_care(make_runner: MakeRunner) -> None:
