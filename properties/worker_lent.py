@@ -18,7 +18,7 @@ _empty, _equal = torch.empty, torch.equal
 _clone, _copy, _fill = torch.Tensor.clone, torch.Tensor.copy_, torch.Tensor.fill_
 _part, _view_dtype, _detach = torch.Tensor.narrow, torch.Tensor.view, torch.Tensor.detach
 _storage, _nbytes, _address = torch.Tensor.untyped_storage, torch.UntypedStorage.nbytes, torch.Tensor.data_ptr
-_numpy, _from_numpy = torch.Tensor.numpy, torch.from_numpy
+_numpy, _from_numpy, _bfloat16 = torch.Tensor.numpy, torch.from_numpy, torch.bfloat16
 #: Rows that lie behind those which are handed over.
 _MORE = 3
 
@@ -39,7 +39,7 @@ class Lent:
         self._whole = _empty((self._count + more, *given.shape[1:]), dtype=given.dtype, device=given.device)
         _copy(_part(self._whole, 0, 0, self._count), given)
         _fill(_part(self._whole, 0, self._count, more), 1.0)
-        if what == ARRAY and (given.is_cuda or given.dtype == torch.bfloat16):
+        if what == ARRAY and (given.is_cuda or given.dtype == _bfloat16):
             self._what = DETACHED
         self._array = _numpy(self._whole) if self._what == ARRAY else None
         self._before = _clone(self._whole)
