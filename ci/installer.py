@@ -5,9 +5,12 @@ uv's variables where pip's are unset); nothing here names a source. Resolving do
 reads metadata only, and the operating system ends it where it would write more than `LARGEST_RESOLVED_FILE`.
 """
 
+import contextlib
 import json
+import os
 import re
 import resource
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,6 +114,12 @@ def explain(output: str) -> str:
     return errors[-1].strip() if errors else "pip gave no reason"
 
 
+def _end(child: subprocess.Popen[str]) -> None:
+    """End a program and what it has started: pip for another Python is a second process, which does the work."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 @dataclass(frozen=True)
 class Pip:
     """pip, bound to one environment.
@@ -135,17 +144,21 @@ class Pip:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
         command = [*self.command, *arguments]
-        try:
-            done = subprocess.run(
-                command, env=dict(self.variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout,
-                pass_fds=self.descriptors, preexec_fn=bound_file_size,
-            )  # fmt: skip
-            status, output = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as expired:
-            partial = expired.stdout or b""
-            status, output = 124, partial.decode(errors="replace") if isinstance(partial, bytes) else partial
-            output += f"\nERROR: stopped after {timeout:.0f} s\n"
+        with subprocess.Popen(
+            command, env=dict(self.variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+            pass_fds=self.descriptors, preexec_fn=bound_file_size,
+        ) as child:  # fmt: skip
+            try:
+                output, _ = child.communicate(timeout=timeout)
+                status = child.returncode
+            except subprocess.TimeoutExpired:
+                _end(child)
+                output, _ = child.communicate()
+                status, output = 124, f"{output}\nERROR: stopped after {timeout:.0f} s\n"
+            except BaseException:
+                _end(child)
+                raise
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n{output}\n[exit status {status}]\n")
         return status, output

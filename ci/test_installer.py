@@ -1,12 +1,15 @@
 """What pip is told and what is read off its answers."""
 
 import json
+import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from ci import fakes
-from ci.exits import UNAVAILABLE, Stop
+from ci.exits import UNAVAILABLE, Stop, Terminated
 from ci.installer import (
     Installed,
     Pip,
@@ -138,3 +141,39 @@ def test_a_resolution_gives_its_packages_or_its_reason(tmp_path: Path) -> None:
     pip = fake_pip(tmp_path, f"for a; do case $a in --report=*) echo '{document}' > \"${{a#--report=}}\";; esac; done")
     assert pip.resolve(["torch"], None, tmp_path / "r.json") == resolved("torch 2.13.0+cpu")
     assert fake_pip(tmp_path, "echo ERROR: no; exit 1").resolve(["torch"], None, tmp_path / "r.json") == "no"
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within a few seconds."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{pid}/stat").exists() and ") Z " in Path(f"/proc/{pid}/stat").read_text():
+            return True  # nobody has asked yet how it ended
+        time.sleep(0.05)
+    return False
+
+
+#: For another Python pip starts itself once more there, and it is that process which does the work.
+TWO = "sleep 60 & echo $! > {folder}/second; echo begun; wait"
+
+
+def test_what_pip_has_started_ends_with_it(tmp_path: Path) -> None:
+    status, output = fake_pip(tmp_path, TWO.format(folder=tmp_path)).run([], timeout=1)
+    assert status == 124
+    assert output.startswith("begun\n")
+    assert gone(int((tmp_path / "second").read_text()))
+
+
+def test_an_interrupt_ends_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        while not (tmp_path / "second").exists() or not (tmp_path / "second").read_text():
+            time.sleep(0.05)
+        raise Terminated
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(Terminated):
+        fake_pip(tmp_path, TWO.format(folder=tmp_path)).run([], timeout=60)
+    assert gone(int((tmp_path / "second").read_text()))
