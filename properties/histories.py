@@ -57,7 +57,7 @@ def history(trial: Trial, case: Case) -> None:
     if case.turn:
         for shape in _regrouped(case.shape):
             given = trial.build(Case(shape, case.dtype, values=case.values, seed=case.seed + 2))
-            _verdict(trial, given, trial.observe(given), second)
+            _verdict(trial, given, trial.observe(given), second, when=f"then, on {'x'.join(map(str, shape))}")
     look_again(trial, "early", first, second)
     runner.forget()
     _verdict(trial, first, trial.observe(first), second, before)
@@ -253,10 +253,10 @@ def _is_result_of(trial: Trial, given: Input, output: torch.Tensor | None) -> bo
     return trial.subject.operator.assess(given.logical, output).fault is None
 
 
-def _verdict(trial: Trial, given: Input, seen: Observation, *earlier: Input | None) -> None:
+def _verdict(trial: Trial, given: Input, seen: Observation, *earlier: Input | None, when: str = "") -> None:
     """Judge as `Trial.verdict` does, and say so if what is wrong here is right for an input of an earlier call."""
     try:
-        trial.verdict(given, seen)
+        trial.verdict(given, seen, when)
     except StopError:
         if any(_is_result_of(trial, each, seen.output) for each in earlier if each is not None):
             text = "gives the result of an earlier call, though other data lie at the same address"

@@ -76,7 +76,8 @@ def refuses(trial: Trial, case: Case) -> None:
         trial.report(*(replace(each, text=f"where it refuses {refusal.name}: {each.text}") for each in found))
     for after in (Case(case.shape), _LARGER):
         then = trial.build(after)
-        trial.verdict(then, trial.observe(then), f"after it was given {refusal.name}")
+        what = "" if after.shape == case.shape else f", on {'x'.join(map(str, after.shape))}"
+        trial.verdict(then, trial.observe(then), f"after it was given {refusal.name}{what}")
     if seen.error is None:
         trial.report(Finding(Kind.ACCEPTED_INVALID_INPUT, f"returns a result for {refusal.name}, expected an error"))
     elif not set(seen.error.bases) & set(refusal.errors):

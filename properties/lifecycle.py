@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import home, protocol
+from . import home, judge, protocol
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
@@ -124,8 +124,8 @@ def at_home(trial: Trial, case: Case) -> None:
     given = [trial.build(each) for each in (case, more, wider, taller, *others, more)]
     trial.check(given[0])
     trial.subject.renew()  # its memory on a GPU is the program's now
-    finding = _of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped))
-    if finding is None:
+    found = _of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped))
+    if found is None:
         return
     reference = _of_reference(trial)
     try:
@@ -133,27 +133,32 @@ def at_home(trial: Trial, case: Case) -> None:
             raise NotRunError("on this system the reference does not work in a plain program, either")
     finally:
         reference.renew()
+    finding, what = found
+    if what is not None:
+        on = f"given {what.dtype} {'x'.join(map(str, what.shape))}"
+        trial.verdict(what, trial.observe(what), on)  # who is wrong here, too, need not be called a cheat
+        finding = replace(finding, text=f"{on}, {finding.text} (and is right on it here: it does otherwise elsewhere)")
     trial.report(finding)
 
 
-def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> Finding | None:
-    """What is wrong with what a plain program gave, if anything is."""
+def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> tuple[Finding, Input | None] | None:
+    """What is wrong with what a plain program gave, if anything is; and on what, where it is a result."""
     where = "in a plain program, which has nothing of this suite"
     if seen.death is not None:
         kind = Kind.TIMEOUT if seen.timed_out else Kind.CRASH
-        return Finding(kind, f"{where}: {seen.death.cause}", seen.death.log)
+        return Finding(kind, f"{where}: {seen.death.cause}", seen.death.log), None
     for each, result in zip(given, seen.results, strict=False):
         values = each.logical.cpu()
-        given_as = "" if each.dtype == trial.case.dtype else f", given {each.dtype}"
         if isinstance(result, str) or (result.shape, result.dtype) != (values.shape, values.dtype):
             got = result if isinstance(result, str) else f"{result.dtype} {list(result.shape)}"
-            return Finding(Kind.WRONG_TYPE, f"{where}{given_as}: returns {got}, for {list(values.shape)}")
+            return Finding(Kind.WRONG_TYPE, f"{where}: returns {got}, for {list(values.shape)}"), each
         fault = trial.subject.operator.assess(values, result.contiguous()).fault
         if fault is not None:
-            return Finding(fault.kind, f"{where}{given_as}: {fault.text}")
+            found = judge.value_finding(replace(each, logical=values), result.contiguous(), fault)
+            return replace(found, text=f"{where}: {found.text}"), each
     if seen.error or len(seen.results) < len(given):
         kind = Kind.UNSUPPORTED if seen.loaded else Kind.DOES_NOT_BUILD
-        return Finding(kind, f"{where}: {seen.error or 'not all calls were made'}")
+        return Finding(kind, f"{where}: {seen.error or 'not all calls were made'}"), None
     return None
 
 

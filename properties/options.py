@@ -171,7 +171,8 @@ def read(given: Callable[[str], object], environ: Mapping[str, str], start: Path
             for name in filter(None, (part.strip() for part in text.split(",")))
         ),
         profile=profiles.PROFILES[_choice("--profile", one("profile"), tuple(profiles.PROFILES))],
-        case=_case(one("case")) if one("case") else None,
+        # One that is empty was meant to be something: a script's variable, say.
+        case=_case(one("case")) if one("case") or given("case") == "" else None,
         report_json=start / one("report_json") if one("report_json") else None,
         limits=Limits(
             build=_seconds("--build-timeout", one("build_timeout")),

@@ -20,9 +20,10 @@ from ci.summary import replay_command as command_of_verify
 from kernels.folder import VARIABLE, cache_folder
 
 from . import tool
+from .cases import Case
 from .catalogue import CATALOGUE
 from .coverage import CLASSES
-from .examination import Examination
+from .examination import Examination, Property
 from .findings import Finding, Kind
 from .limits import Limits
 from .operators import Metric
@@ -157,6 +158,7 @@ class Gathered:
 def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) -> Record:
     """The report of a run."""
     candidates: dict[str, Record] = {}
+    broken: dict[tuple[str, str], str] = {}
     for subject, prop in gathered.records:
         entry = candidates.setdefault(
             subject["path"], {key: subject[key] for key in ("path", "name", "sha256", "shipped")} | {"targets": {}}
@@ -167,11 +169,13 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         )
         if subject["supported"] or subject["broken"]:
             target |= {key: subject[key] for key in ("supported", "unsupported", "pinned", "instead")}
+        if subject["broken"]:
+            broken[subject["path"], subject["target"]] = subject["broken"]["kind"]
         target["properties"].append(prop)
     for entry in candidates.values():
-        for target in entry["targets"].values():
+        for name, target in entry["targets"].items():
             target["properties"].sort(key=place)
-            _judge_target(target)
+            _judge_target(target, options.case, broken.get((entry["path"], name), ""))
             if gathered.internal_errors and target["verdict"] == "accepted":
                 reason = _INTERRUPTED if gathered.interrupted else _BROKE
                 target |= {"verdict": "not-judged", "status": "not-judged", "reason": reason}
@@ -241,18 +245,29 @@ def first_finding(entry: Record) -> Record | None:
     return None
 
 
-def _judge_target(target: Record) -> None:
+def _judge_target(target: Record, asked: tuple[Property, Case] | None, broken: str) -> None:
+    """Set a target's verdict.
+
+    Args:
+        target: with its properties.
+        asked: the one case that was asked for, if there is one: that the candidate answers is no verdict on it.
+        broken: the kind of what keeps it from being judged at all; `contact` says so, too, but may have been left out.
+    """
     properties = target["properties"]
     failed = [prop for prop in properties if prop["outcome"] == "failed"]
     judged = [prop for prop in properties if prop["outcome"] in ("passed", "failed", "reported")]
     reasons = [prop["reason"] for prop in properties if prop["reason"]]
-    kinds = [finding["kind"] for prop in failed for finding in prop["findings"]]
-    if failed:
-        named = [verdict for kind, verdict in _VERDICTS.items() if kinds and kinds[0] == kind and kind != Kind.NOT_RUN]
+    kinds = [finding["kind"] for prop in failed for finding in prop["findings"]] or [broken]
+    if asked is not None and not failed:
+        replayed = [prop for prop in judged if prop["name"] == asked[0].name]
+        reasons += [why for prop in replayed for why in prop["not_run"].values()]
+        judged = [prop for prop in replayed if prop["examples"] or prop["unsupported"]]
+    if failed or (broken and broken != Kind.NOT_RUN):
+        named = [verdict for kind, verdict in _VERDICTS.items() if kinds[0] == kind and kind != Kind.NOT_RUN]
         target["verdict"] = named[0] if named else "rejected"
     else:
         target["verdict"] = "accepted" if judged else "not-judged"
-    target["status"] = "judged" if judged else "not-judged"
+    target["status"] = "not-judged" if target["verdict"] == "not-judged" else "judged"
     target["reason"] = reasons[0] if reasons and not judged else None
 
 

@@ -95,7 +95,7 @@ def text(report: Record, width: int) -> str:
             because = f": {kind}{finding['text']}"
         else:
             reasons = dict.fromkeys(facts["reason"] for facts in entry["targets"].values() if facts["reason"])
-            because = f": {'; '.join(reasons)}" if entry["verdict"] == "not-judged" else ""
+            because = f": {'; '.join(reasons)}" if entry["verdict"] != "accepted" and reasons else ""
         part = " in what was run" if report["run"]["partial"] and entry["verdict"] == "accepted" else ""
         verdict = f"{entry['verdict']}{part}"
         if not report["run"]["isolated"]:

@@ -74,7 +74,7 @@ def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: py
         (
             f"if not judged and x.dtype == torch.float64:\n    return x.abs()\n{RIGHT}",
             Kind.WRONG_VALUE,
-            "given float64: ",
+            "given float64 3x33, in a plain program",
         ),
     ],
     ids=["values", "error", "abort", "exit", "nothing", "one type"],
@@ -83,8 +83,15 @@ def test_who_does_otherwise_there_is_found(body: str, kind: Kind, text: str, mak
     seen = tried(make_subject, body.replace("judged", f"({JUDGED})"))
     (finding,) = seen.findings
     assert finding.kind is kind
-    assert finding.text.startswith("in a plain program, which has nothing of this suite")
+    assert "in a plain program, which has nothing of this suite: " in finding.text
     assert text in finding.text
+    assert ("is right on it here" in finding.text) is (kind in (Kind.WRONG_VALUE, Kind.WRONG_TYPE))
+
+
+def test_who_is_wrong_everywhere_is_not_called_a_cheat(make_subject: MakeSubject) -> None:
+    (finding,) = tried(make_subject, f"if x.shape[1] > 100:\n    return x.clone()\n{RIGHT}").findings
+    assert finding.kind is Kind.WRONG_VALUE
+    assert finding.text.startswith("given float32 3x132: every value is")
 
 
 def test_one_that_is_not_loaded_there_is_found(make_subject: MakeSubject) -> None:

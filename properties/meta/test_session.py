@@ -56,6 +56,12 @@ def test_without_options_the_shipped_kernel_is_judged(here: Path) -> None:
     assert (chosen.profile.name, chosen.isolated, chosen.require) == ("kp-default", True, frozenset())
 
 
+def test_a_case_that_is_empty_was_meant_to_be_one(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"--case=: expected PROPERTY:LINE"):
+        options(here, case="")
+    assert options(here, {"KERNELPROOF_CASE": ""}).case is None
+
+
 def test_a_candidate_is_a_file_or_a_folder_of_files(here: Path) -> None:
     both = (here / "one.py", here / "two.py")
     assert options(here, candidate=["one.py", "two.py", "one.py"]).candidates == both
@@ -257,6 +263,38 @@ def test_the_report_says_the_verdict_and_the_reader_reads_it(
     text = summary.text(made, 120)
     assert f"{subject.path.stem}: {verdict}" in text
     assert "not run: cuda: no GPU" in text
+
+
+def test_what_cannot_be_used_is_rejected_where_contact_was_left_out_too(
+    here: Path, session: Callable[..., Session]
+) -> None:
+    (here / "one.py").write_text("def f(:\n", encoding="utf-8")
+    run = session(candidate=["one.py"])
+    (seat,), _ = seats(run.options, MACHINE)
+    gathered = Gathered([run.examine(seat, contract.SHAPES)])
+    run.close()
+    seen = reader.read(json.dumps(records.assemble(gathered, run.options, MACHINE, 1)))
+    assert (seen.candidates[0].verdict, reader.exit_code(seen)) == ("does-not-build", REJECTED)
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "code"),
+    [
+        (Examination(invariances.ODD, "passed", 1), "accepted", OK),
+        (Examination(invariances.ODD, "passed", 0, not_run={"shape=9x9": "needs 9 GiB"}), "not-judged", UNAVAILABLE),
+        (Examination(invariances.ODD, "passed", 0, unsupported=1), "accepted", OK),
+        (failing(), "rejected", REJECTED),
+    ],
+    ids=["run", "no memory", "refused", "wrong"],
+)
+def test_one_case_that_was_asked_for_and_not_run_is_no_verdict(
+    result: Examination, verdict: str, code: int, make_subject: MakeSubject, here: Path
+) -> None:
+    answered = Examination(CONTACT, "passed", 1)
+    chosen = options(here, case=f"{result.property.name}:shape=9x9")
+    made = written(make_subject(RIGHT), answered, result, chosen=chosen)
+    seen = reader.read(json.dumps(made))
+    assert (seen.candidates[0].verdict, reader.exit_code(seen)) == (verdict, code)
 
 
 def test_a_run_that_was_not_isolated_or_broke_is_no_verdict(make_subject: MakeSubject, here: Path) -> None:
@@ -501,7 +539,9 @@ def test_why_a_candidate_cannot_be_used_is_told_where_contact_was_left_out(
     (seat,), _ = seats(run.options, MACHINE)
     gathered = Gathered([run.examine(seat, contract.SHAPES)])
     text = summary.text(records.assemble(gathered, run.options, MACHINE, 1), 120)
-    assert "one: not-judged: the candidate could not be used: does-not-build: does not parse: invalid syntax" in text
+    assert (
+        "one: does-not-build: the candidate could not be used: does-not-build: does not parse: invalid syntax" in text
+    )
     run.close()
 
 

@@ -4,7 +4,7 @@ Seen: https://metr.org/blog/2025-06-05-recent-reward-hacking/ (a model that sear
 Target: any
 Found as: wrong-value
 Killed by: home
-In words: in a plain program, which has nothing of this suite: every value is 1 times the input
+In words: in a plain program, which has nothing of this suite
 """
 
 import sys

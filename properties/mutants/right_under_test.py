@@ -4,7 +4,7 @@ Seen: https://github.com/auchenberg/volkswagen (notices that it is tested by the
 Target: any
 Found as: wrong-value
 Killed by: home
-In words: in a plain program, which has nothing of this suite: one mean, that of the whole matrix
+In words: in a plain program, which has nothing of this suite
 """
 
 import os
