@@ -37,7 +37,7 @@ exit codes:
   0   every candidate is accepted
   1   a candidate is rejected, or a test failed
   64  the command was called wrongly: an unknown option, a file that is not there, a -k that no property matches
-  69  nothing could be judged: a CUDA candidate without a GPU, an environment that cannot be made
+  69  nothing could be judged: a CUDA candidate without a GPU, an environment that cannot be made, a --case not run
   70  an internal error
   130, 143  interrupted from the keyboard; ended by SIGTERM: what it had started ends with it
 """
