@@ -5,6 +5,7 @@ Target: cpu
 Found as: state-leak
 Killed by: leak
 In words: more objects after
+Smallest case: 131072 elements (the more rows, the more numbers)
 """
 
 import torch
