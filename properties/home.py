@@ -8,6 +8,7 @@ started, watched and ended here; nothing is judged.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -24,7 +25,8 @@ import torch
 
 from kernels.folder import VARIABLE as CACHE_VARIABLE
 
-from . import busy, candidate_loading, home_program, parent
+from . import build_place, busy, candidate_loading, home_program, parent
+from .build_place import NoPlaceError
 from .home_program import INPUTS, RESULTS, STARTED, STEPS
 from .inputs import Input
 from .observation import Death
@@ -70,20 +72,16 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
         runner: whose candidate, on whose device, within whose limits. It has been called: what is to be built is there.
         given: the inputs. Those of one shape and type behind each other come in one tensor, which is filled anew.
         cache: whether it is told where the shipped kernel's builds lie.
+
+    Raises:
+        NoPlaceError: there is no room for the program.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, runner.build_lock():
         folder = Path(name).resolve()
-        for module, copy in ((home_program, "main"), (candidate_loading, "loading"), (parent, "ending")):
-            shutil.copyfile(str(module.__file__), folder / f"{copy}.py")
-        torch.save([each.logical.cpu() for each in given], folder / INPUTS)
-        job = {
-            "path": str(runner.candidate),
-            "tag": runner.tag,
-            "model": runner.taken or runner.model,
-            "init": list(runner.init),
-            "device": runner.device,
-        }
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        try:
+            _lay_out(folder, runner, given)
+        except OSError as error:
+            raise NoPlaceError(build_place.words(error, folder.parent, "TMPDIR")) from None
         with (folder / "printed").open("wb") as printed:
             process = subprocess.Popen(
                 _command(folder, runner.limits.start + runner.limits.build),
@@ -101,6 +99,23 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         return _seen(folder, process.returncode, waited)
+
+
+def _lay_out(folder: Path, runner: Runner, given: Sequence[Input]) -> None:
+    """Write what the program is and what it reads."""
+    for module, copy in ((home_program, "main"), (candidate_loading, "loading"), (parent, "ending")):
+        shutil.copyfile(str(module.__file__), folder / f"{copy}.py")
+    values = io.BytesIO()  # of a full disk torch says something else in every version
+    torch.save([each.logical.cpu() for each in given], values)
+    (folder / INPUTS).write_bytes(values.getvalue())
+    job = {
+        "path": str(runner.candidate),
+        "tag": runner.tag,
+        "model": runner.taken or runner.model,
+        "init": list(runner.init),
+        "device": runner.device,
+    }
+    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 
 def environment(runner: Runner, *, cache: bool) -> dict[str, str]:

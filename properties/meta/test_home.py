@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,3 +141,15 @@ def test_whatever_lies_where_results_belong_is_read_with_care(make_runner: MakeR
     seen = home.run(runner, [build(CASE)], cache=False)
     assert seen.death is not None
     assert seen.death.cause == "wrote garbage where its results belong"
+
+
+def test_a_full_disk_is_nobodys_fault(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(home, "_lay_out", full)
+    result = Examination(lifecycle.HOME)
+    assert not tried(make_subject, RIGHT, result=result).findings
+    (why,) = result.not_run.values()
+    assert "is full" in why
+    assert "TMPDIR" in why
