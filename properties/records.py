@@ -176,7 +176,8 @@ def assemble(gathered: Gathered, options: Options, machine: Machine, seed: int) 
         for name, target in entry["targets"].items():
             target["properties"].sort(key=place)
             _judge_target(target, options.case, broken.get((entry["path"], name), ""))
-            if gathered.internal_errors and target["verdict"] == "accepted":
+            done = gathered.interrupted and {"contact", *CATALOGUE} <= {prop["name"] for prop in target["properties"]}
+            if gathered.internal_errors and target["verdict"] == "accepted" and not done:
                 reason = _INTERRUPTED if gathered.interrupted else _BROKE
                 target |= {"verdict": "not-judged", "status": "not-judged", "reason": reason}
         entry["verdict"] = _verdict([target["verdict"] for target in entry["targets"].values()])

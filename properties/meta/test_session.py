@@ -17,7 +17,7 @@ from ci import report as reader
 from ci import summary as verify_summary
 from ci.exits import INTERNAL, NAMED_PYTHON, OK, REJECTED, STARTED_BY, UNAVAILABLE, USAGE
 
-from .. import contract, invariances, records, summary
+from .. import catalogue, contract, invariances, records, summary
 from ..cases import parse
 from ..examination import Examination, Worst
 from ..findings import Finding, Kind
@@ -295,6 +295,19 @@ def test_one_case_that_was_asked_for_and_not_run_is_no_verdict(
     made = written(make_subject(RIGHT), answered, result, chosen=chosen)
     seen = reader.read(json.dumps(made))
     assert (seen.candidates[0].verdict, reader.exit_code(seen)) == (verdict, code)
+
+
+def test_who_was_through_when_a_run_was_interrupted_is_accepted_and_who_was_not_is_not_judged(
+    make_subject: MakeSubject, here: Path
+) -> None:
+    whole = [Examination(each, "passed", 1) for each in (CONTACT, *catalogue.CATALOGUE.values())]
+    for ran, verdict in ((whole, "accepted"), (whole[:-1], "not-judged")):
+        subject = make_subject(RIGHT)
+        pairs = [(records.subject_record(subject), records.property_record(subject, each)) for each in ran]
+        for interrupted in (True, False):
+            gathered = Gathered(pairs, internal_errors=["KeyboardInterrupt"], interrupted=interrupted)
+            (entry,) = records.assemble(gathered, options(here), MACHINE, 1)["candidates"]
+            assert entry["verdict"] == (verdict if interrupted else "not-judged")
 
 
 def test_a_run_that_was_not_isolated_or_broke_is_no_verdict(make_subject: MakeSubject, here: Path) -> None:
