@@ -76,6 +76,7 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
     Raises:
         NoPlaceError: there is no room for the program.
     """
+    limits = runner.limits
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, runner.build_lock():
         folder = Path(name).resolve()
         try:
@@ -84,7 +85,7 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
             raise NoPlaceError(build_place.words(error, folder.parent, "TMPDIR")) from None
         with (folder / "printed").open("wb") as printed:
             process = subprocess.Popen(
-                _command(folder, runner.limits.start + runner.limits.build),
+                _command(folder, limits.start + limits.build + (len(given) + 1) * limits.first),
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=printed,
