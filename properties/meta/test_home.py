@@ -103,9 +103,9 @@ def test_one_that_is_not_loaded_there_is_found(make_subject: MakeSubject) -> Non
 
 
 def test_one_that_hangs_there_is_ended(make_subject: MakeSubject) -> None:
-    subject = make_subject(f"while not ({JUDGED}):\n    pass\n{RIGHT}", "import os", call=0.5)
+    subject = make_subject(f"while not ({JUDGED}):\n    pass\n{RIGHT}", "import os", call=2.0)
     assert subject.probe() is None
-    subject.runner.limits = replace(Limits(), call=0.5)
+    subject.runner.limits = replace(Limits(), call=2.0)
     (finding,) = run_case(subject, lifecycle.HOME, CASE).findings
     assert finding.kind is Kind.TIMEOUT
     assert "no answer within" in finding.text
