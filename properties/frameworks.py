@@ -132,7 +132,8 @@ def _lost(trial: Trial, given: inputs.Input, seen: Observation) -> str:
     if seen.outcome is not Outcome.RETURNED:
         return ""
     findings = judge.judge(given, seen, trial.subject.operator, trial.subject.required).findings
-    return findings[0].text if [each.kind for each in findings] == [Kind.WRONG_VALUE] else ""
+    less = {each.kind for each in findings} <= {Kind.WRONG_VALUE, Kind.INACCURATE}
+    return findings[0].text if findings and less else ""
 
 
 #: Circumstances of a call, by the words of a report.

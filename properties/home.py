@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import filelock
 import torch
 
 from kernels.folder import VARIABLE as CACHE_VARIABLE
@@ -32,6 +33,7 @@ from .inputs import Input
 from .observation import Death
 from .protocol import printable
 from .runner import Runner
+from .worker_modes import signal_name
 
 #: What tells a run of tests from any other: variables that begin so are left out, and those of services that run tests.
 _TELLING = ("KERNELPROOF", "PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS", "GITHUB_", "GITLAB_", "JENKINS_", "BUILDKITE")
@@ -42,8 +44,8 @@ _END_SECONDS = 5.0
 _POLL, _LOOK_AGAIN = 0.05, 5.0
 #: What a report calls this step.
 _DURING = "a plain program"
-#: Lines of what it printed that a report shows.
-_LOG_LINES = 12
+#: Lines of what it printed that a report shows, and bytes that are looked at for them.
+_LOG_LINES, _LARGEST_LOG = 12, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,15 @@ class Visit:
 
     Attributes:
         results: of each call in turn, on the CPU; where one is no plain tensor, the name of its type.
-        error: what it raised, in words; "" where it came to its end.
+        refused: by a call's number, what it raised, in words; its result is none.
+        error: what was raised besides, in words; "" where the program came to its end.
         loaded: whether the candidate was loaded then.
         death: how it ended, if it did without a word.
         timed_out: whether it was ended for its silence.
     """
 
     results: tuple[torch.Tensor | str, ...] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
     error: str = ""
     loaded: bool = False
     death: Death | None = None
@@ -77,28 +81,32 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
         NoPlaceError: there is no room for the program.
     """
     limits = runner.limits
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, runner.build_lock():
-        folder = Path(name).resolve()
+    with contextlib.ExitStack() as held:
         try:
+            folder = Path(held.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))).resolve()
             _lay_out(folder, runner, given)
+            printed = held.enter_context((folder / "printed").open("wb"))
+            variables = environment(runner, cache=cache)
+            held.enter_context(runner.build_lock())
+        except filelock.Timeout as busy_folder:
+            raise NoPlaceError(f"another process has been building it for {limits.build:g} s") from busy_folder
         except OSError as error:
-            raise NoPlaceError(build_place.words(error, folder.parent, "TMPDIR")) from None
-        with (folder / "printed").open("wb") as printed:
-            process = subprocess.Popen(
-                _command(folder, limits.start + limits.build + (len(given) + 1) * limits.first),
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                cwd=folder,
-                env=environment(runner, cache=cache),
-                start_new_session=True,
-            )
-            try:
-                waited = _watch(process, folder, runner)
-            finally:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            raise NoPlaceError(build_place.words(error, Path(tempfile.gettempdir()), "TMPDIR")) from None
+        process = subprocess.Popen(
+            _command(folder, limits.start + limits.build + (len(given) + 1) * limits.first),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            cwd=folder,
+            env=variables,
+            start_new_session=True,
+        )
+        try:
+            waited = _watch(process, folder, runner)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         return _seen(folder, process.returncode, waited)
 
 
@@ -172,16 +180,19 @@ def _size(path: Path) -> int:
 
 def _seen(folder: Path, status: int, waited: float | None) -> Visit:
     """What its files say, and its end where there are none."""
-    printed = map(printable, (folder / "printed").read_text(errors="replace").splitlines())
+    with (folder / "printed").open("rb") as file:
+        file.seek(max(_size(folder / "printed") - _LARGEST_LOG, 0))
+        printed = map(printable, file.read(_LARGEST_LOG).decode(errors="replace").splitlines())
     log = tuple(line for line in printed if line.strip())[-_LOG_LINES:]
     if waited is not None:
         return Visit(death=Death(f"no answer within {waited:.0f} s", _DURING, log), timed_out=True)
     if not (folder / RESULTS).exists():
-        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        cause = signal_name(-status) if status < 0 else f"exit status {status}"
         return Visit(death=Death(cause, _DURING, log))
     try:
         told = torch.load(folder / RESULTS, weights_only=True)
         results = tuple(each if isinstance(each, torch.Tensor) else str(each) for each in told["results"])
-        return Visit(results, printable(str(told["error"])), told["stage"] != "load")
+        refused = {int(number): printable(str(words)) for number, words in told["refused"].items()}
+        return Visit(results, refused, printable(str(told["error"])), told["stage"] != "load")
     except Exception:  # noqa: BLE001 - what lies there may be anything
         return Visit(death=Death("wrote garbage where its results belong", _DURING, log))

@@ -33,7 +33,8 @@ def main(folder: Path, job: dict[str, object]) -> None:
     ending.at_its_end(signal.SIGKILL)
     loading.be_alone()
     device = str(job["device"])
-    told: dict[str, object] = {"stage": "load", "error": "", "results": []}
+    refused: dict[int, str] = {}
+    told: dict[str, object] = {"stage": "load", "error": "", "results": [], "refused": refused}
     results: list[object] = []
     given = torch.load(folder / INPUTS, weights_only=True)
     _write(folder / STARTED, lambda part: part.write_text(str(os.getpid())))
@@ -46,18 +47,21 @@ def main(folder: Path, job: dict[str, object]) -> None:
         told["stage"] = "call"
         steps.write(b".")
         x = torch.empty(0)
-        for each in given:
+        for number, each in enumerate(given):
             # One tensor that is filled again and again, where it has the shape: as a loader's buffer.
             again = (x.shape, x.dtype) == (each.shape, each.dtype)
             x = x.copy_(each) if again else each.to(device)
-            results.append(model(x))
+            try:
+                results.append(model(x))
+            except Exception as error:  # noqa: BLE001 - it may refuse a type, and take the next
+                results.append(None)
+                refused[number] = f"{type(error).__name__}: {error}"
             steps.write(b".")
-        told["stage"] = "done"
+        told["results"] = [
+            result.detach().cpu() if type(result) is torch.Tensor else type(result).__name__ for result in results
+        ]
     except Exception as error:  # noqa: BLE001 - whatever it raises is told, as its user would see it
         told["error"] = f"{type(error).__name__}: {error}"
-    told["results"] = [
-        result.detach().cpu() if type(result) is torch.Tensor else type(result).__name__ for result in results
-    ]
     _write(folder / RESULTS, lambda part: torch.save(told, part))
 
 

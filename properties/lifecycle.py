@@ -7,6 +7,7 @@ then shared, or taken from it. `torch.nn.Module` brings all of that along, so th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from . import home, judge, protocol
@@ -21,7 +22,7 @@ from .observation import Outcome
 from .process import WorkerDiedError
 from .protocol import ErrorInfo
 from .runner import Runner
-from .trial import NotRunError, Trial
+from .trial import NotRunError, Trial, UnsupportedError
 
 #: What a program need not have been made for, as long as whoever asks for it sees an error: one that holds its compiled
 #: module, as many do, cannot be copied.
@@ -124,42 +125,49 @@ def at_home(trial: Trial, case: Case) -> None:
     given = [trial.build(each) for each in (case, more, wider, taller, *others, more)]
     trial.check(given[0])
     trial.subject.renew()  # its memory on a GPU is the program's now
-    found = _of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped))
-    if found is None:
+    found = list(_of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped)))
+    if not found:
         return
     reference = _of_reference(trial)
     try:
-        if _of_visit(trial, given, home.run(reference, given, cache=False)) is not None:
+        if any(_of_visit(trial, given, home.run(reference, given, cache=False))):
             raise NotRunError("on this system the reference does not work in a plain program, either")
     finally:
         reference.renew()
-    finding, what = found
-    if what is not None:
+    for finding, what in found:
+        if what is None:
+            trial.report(finding)
+            continue
         on = f"given {what.dtype} {'x'.join(map(str, what.shape))}"
-        trial.verdict(what, trial.observe(what), on)  # who is wrong here, too, need not be called a cheat
-        finding = replace(finding, text=f"{on}, {finding.text} (and is right on it here: it does otherwise elsewhere)")
-    trial.report(finding)
+        here = replace(trial, case=replace(case, dtype=what.dtype, shape=what.shape))
+        try:
+            here.verdict(what, here.observe(what), on)  # who is wrong here, too, need not be called a cheat
+        except UnsupportedError:
+            continue  # and who refuses it here may do so there
+        text = f"{on}, {finding.text} (and is right on it here: it does otherwise elsewhere)"
+        trial.report(replace(finding, text=text))
 
 
-def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> tuple[Finding, Input | None] | None:
-    """What is wrong with what a plain program gave, if anything is; and on what, where it is a result."""
+def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> Iterator[tuple[Finding, Input | None]]:
+    """All that is wrong with what a plain program gave; and on what, where it is of a call."""
     where = "in a plain program, which has nothing of this suite"
     if seen.death is not None:
         kind = Kind.TIMEOUT if seen.timed_out else Kind.CRASH
-        return Finding(kind, f"{where}: {seen.death.cause}", seen.death.log), None
-    for each, result in zip(given, seen.results, strict=False):
+        yield Finding(kind, f"{where}: {seen.death.cause}", seen.death.log), None
+        return
+    for number, (each, result) in enumerate(zip(given, seen.results, strict=False)):
         values = each.logical.cpu()
-        if isinstance(result, str) or (result.shape, result.dtype) != (values.shape, values.dtype):
+        if number in seen.refused:
+            yield Finding(Kind.UNSUPPORTED, f"{where}: {seen.refused[number]}"), each
+        elif isinstance(result, str) or (result.shape, result.dtype) != (values.shape, values.dtype):
             got = result if isinstance(result, str) else f"{result.dtype} {list(result.shape)}"
-            return Finding(Kind.WRONG_TYPE, f"{where}: returns {got}, for {list(values.shape)}"), each
-        fault = trial.subject.operator.assess(values, result.contiguous()).fault
-        if fault is not None:
+            yield Finding(Kind.WRONG_TYPE, f"{where}: returns {got}, for {list(values.shape)}"), each
+        elif (fault := trial.subject.operator.assess(values, result.contiguous()).fault) is not None:
             found = judge.value_finding(replace(each, logical=values), result.contiguous(), fault)
-            return replace(found, text=f"{where}: {found.text}"), each
+            yield replace(found, text=f"{where}: {found.text}"), each
     if seen.error or len(seen.results) < len(given):
         kind = Kind.UNSUPPORTED if seen.loaded else Kind.DOES_NOT_BUILD
-        return Finding(kind, f"{where}: {seen.error or 'not all calls were made'}"), None
-    return None
+        yield Finding(kind, f"{where}: {seen.error or 'not all calls were made'}"), None
 
 
 def _isolated(trial: Trial) -> Runner:

@@ -200,13 +200,23 @@ def _deterministically() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _imprecisely() -> Iterator[None]:
-    """For as long as this lasts, torch may multiply matrices of float32 in TF32 or bfloat16, as in much training."""
-    before = _get_precision()
+    """For as long as this lasts, torch may multiply matrices of float32 in TF32 or bfloat16, as in much training.
+
+    Nothing is done where something was set already, in either of the two ways that torch has: of which it may refuse to
+    tell, and what was set in one is not given back by the other.
+    """
+    try:
+        exact = _get_precision() == "highest"
+    except RuntimeError:
+        exact = False
+    if not exact:
+        yield
+        return
     _set_precision("medium")
     try:
         yield
     finally:
-        _set_precision(before)
+        _set_precision("highest")
 
 
 #: What a caller may have set around a call, by the words of a report.
@@ -219,8 +229,9 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "with one thread": lambda _: _with_threads(1),
     "with seven threads": lambda _: _with_threads(7),
     "with sixteen threads": lambda _: _with_threads(16),
-    # More than there are of anything that was made for a number of cores, this machine's included.
-    "with many threads": lambda _: _with_threads(max(259, 2 * _get_threads() + 1)),
+    # More than there are of anything that was made for a number of cores, this machine's included; in a container there
+    # may be no more than a thousand threads, and several workers have as many at once.
+    "with many threads": lambda _: _with_threads(max(131, 2 * _get_threads() + 1)),
     "with float64 as the default type": lambda _: _by_default(_float64),
     "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),

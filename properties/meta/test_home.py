@@ -86,13 +86,21 @@ def test_who_does_otherwise_there_is_found(body: str, kind: Kind, text: str, mak
     assert finding.kind is kind
     assert "in a plain program, which has nothing of this suite: " in finding.text
     assert text in finding.text
-    assert ("is right on it here" in finding.text) is (kind in (Kind.WRONG_VALUE, Kind.WRONG_TYPE))
+    assert ("is right on it here" in finding.text) is (kind is not Kind.CRASH)
 
 
 def test_who_is_wrong_everywhere_is_not_called_a_cheat(make_subject: MakeSubject) -> None:
     (finding,) = tried(make_subject, f"if x.shape[1] > 100:\n    return x.clone()\n{RIGHT}").findings
     assert finding.kind is Kind.WRONG_VALUE
     assert finding.text.startswith("given float32 3x132: every value is")
+
+
+def test_what_is_refused_everywhere_may_be_refused_there(make_subject: MakeSubject) -> None:
+    refuses = "if x.dtype == torch.float16 and x.numel() > 80:\n    raise TypeError('half: at most 80')\n"
+    assert not tried(make_subject, f"{refuses}{RIGHT}").findings
+    also = f"if x.dtype == torch.float64 and not ({JUDGED}):\n    return x.abs()\n"
+    (finding,) = tried(make_subject, f"{refuses}{also}{RIGHT}").findings
+    assert finding.text.startswith("given float64 3x33, in a plain program"), "and what comes behind it is looked at"
 
 
 def test_one_that_is_not_loaded_there_is_found(make_subject: MakeSubject) -> None:

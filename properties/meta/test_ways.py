@@ -172,6 +172,15 @@ def test_a_slow_model_is_not_called_for_much_longer_than_it_may(monkeypatch: pyt
     assert made == len(spent) == 16, "1, 1, 2, 4 and 8 calls: after 8 a tenth of a second is not over yet"
 
 
+@pytest.mark.parametrize(
+    "line", ["torch.backends.cuda.matmul.allow_tf32 = True", "torch.backends.fp32_precision = 'tf32'"]
+)
+def test_who_has_set_a_precision_of_its_own_is_left_alone(line: str, make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT, line)
+    assert subject.probe() is None
+    assert not engine.replay(subject, frameworks.SETTING, parse("shape=5x301,seed=29")).findings
+
+
 @pytest.mark.parametrize("shipped", [False, True])
 def test_what_imprecise_products_cost_is_told_and_of_the_shipped_kernel_it_is_a_fault(
     shipped: bool, make_subject: MakeSubject
