@@ -40,6 +40,12 @@ def _one_of_each_width() -> Iterator[str]:
         yield f"shape={rows}x{columns},values=grains,seed=5"
 
 
+#: Rows, and columns as vocabularies and hidden layers have them.
+_NETWORKS = (
+    *((8, 11008), (8, 13824), (8, 14336), (5, 28672), (3, 30522), (4, 32000)),
+    *((2, 49152), (3, 50257), (3, 50304), (2, 128256), (2, 151936), (2, 152064)),
+)
+
 SHAPES = Property(
     "shapes",
     "On a contiguous input of any shape the result is the reference's.",
@@ -91,14 +97,7 @@ SHAPES = Property(
             # Whole tiles, batches and maps, as networks have them.
             *(f"shape={rows}x{n},seed=9" for rows, n in ((8, 2048), (16, 512), (32, 1024), (128, 256), (256, 256))),
             # Rows as long as vocabularies and hidden layers are.
-            *(
-                f"shape={rows}x{n},values=grains,seed=9"
-                for rows, n in ((8, 11008), (8, 13824), (8, 14336), (5, 28672), (4, 32000), (3, 50257), (3, 50304))
-            ),
-            *(
-                f"shape={rows}x{n},seed=9"
-                for rows, n in ((3, 30522), (2, 49152), (2, 128256), (2, 151936), (2, 152064))
-            ),
+            *(f"shape={rows}x{n},values=grains,seed=9" for rows, n in _NETWORKS),
             *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),
             *_one_of_each_width(),
         )
