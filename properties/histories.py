@@ -120,20 +120,18 @@ def _nearly(trial: Trial, case: Case, given: Input) -> Iterator[Input]:
     rows = given.logical.movedim(1, -1)
     row = tuple(size // 2 for size in rows.shape[:-1])
     left, right = (*row, case.columns // 3), (*row, 2 * case.columns // 3)
-    first, last = (0,) * rows.dim(), tuple(size - 1 for size in rows.shape)
-    changes = ("larger", "a little larger", "exchanged", "first", "last")
+    ends = {"first": (0,) * rows.dim(), "last": tuple(size - 1 for size in rows.shape)}
+    changes = ("larger", "a little larger", "exchanged", *ends)
     for turn in range(len(changes)):
         change = changes[(case.seed + turn) % len(changes)]
         logical = given.logical.clone()
         view = logical.movedim(1, -1)
         if change == "exchanged":
             view[left], view[right] = rows[right], rows[left]
-        elif change in ("first", "last"):
-            place = first if change == "first" else last
-            view[place] = 4 * rows[place]
         else:
+            place = ends.get(change, left)
             # Of 16 bits the next value is more than a tolerance away, and the little is none.
-            view[left] = (4 if change == "larger" else 1 + 2**-15) * rows[left]
+            view[place] = (1 + 2**-15 if change == "a little larger" else 4) * rows[place]
         yield trial.place(case, logical)
     for zero in (0.0, -0.0) if case.seed % 4 == _OF_ZEROS else ():
         logical = given.logical.clone()

@@ -31,12 +31,12 @@ from .build_place import NoPlaceError
 from .home_program import INPUTS, RESULTS, STARTED, STEPS
 from .inputs import Input
 from .observation import Death
+from .process import callers_environment, cause_of
 from .protocol import printable
 from .runner import Runner
-from .worker_modes import signal_name
 
-#: What tells a run of tests from any other: variables that begin so are left out, and those of services that run tests.
-_TELLING = ("KERNELPROOF", "PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS", "GITHUB_", "GITLAB_", "JENKINS_", "BUILDKITE")
+#: What tells of this project, or of a service that runs tests: variables that begin so, or are named so, are left out.
+_TELLING = ("KERNELPROOF", "GITHUB_", "GITLAB_", "JENKINS_", "BUILDKITE")
 _OF_SERVICES = frozenset({"CI", "CONTINUOUS_INTEGRATION"})
 #: Seconds that it has to end by itself once its results are there.
 _END_SECONDS = 5.0
@@ -129,11 +129,10 @@ def _lay_out(folder: Path, runner: Runner, given: Sequence[Input]) -> None:
 
 def environment(runner: Runner, *, cache: bool) -> dict[str, str]:
     """The user's variables, where the candidate's builds lie if it has any, and, if asked for, those of the kernel."""
-    made = {
-        name: value for name, value in os.environ.items() if not (name in _OF_SERVICES or name.startswith(_TELLING))
-    }
-    # ninja is a script of the environment: it is not on PATH when the environment is not activated.
-    made["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), made.get("PATH", os.defpath)])
+    hidden = (name for name in os.environ if name in _OF_SERVICES or name.startswith(_TELLING))
+    made = callers_environment()
+    for name in hidden:
+        made.pop(name, None)
     builds = runner.build_folder()
     if any(each.is_dir() for each in builds.iterdir()):
         made["TORCH_EXTENSIONS_DIR"] = str(builds)
@@ -187,8 +186,7 @@ def _seen(folder: Path, status: int, waited: float | None) -> Visit:
     if waited is not None:
         return Visit(death=Death(f"no answer within {waited:.0f} s", _DURING, log), timed_out=True)
     if not (folder / RESULTS).exists():
-        cause = signal_name(-status) if status < 0 else f"exit status {status}"
-        return Visit(death=Death(cause, _DURING, log))
+        return Visit(death=Death(cause_of(status), _DURING, log))
     try:
         told = torch.load(folder / RESULTS, weights_only=True)
         results = tuple(each if isinstance(each, torch.Tensor) else str(each) for each in told["results"])

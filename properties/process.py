@@ -37,6 +37,8 @@ _OURS = r"properties/(worker(_\w+)?|nursery|candidate_loading|stopwatch)\.py"
 _NOT_TELLING = re.compile(rf'^Extension modules:|^  File "[^"]*(site-packages|{_OURS}|<frozen)')
 #: Bytes of a worker's own output that are kept from one call to the next.
 _LARGEST_LOG = 1 << 20
+#: How names of variables begin that tell a test run.
+_TELLING = ("PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS")
 #: Where the system lists what a process has.
 _FOLDERS = {"open files": "fd", "threads": "task"}
 #: Lines of a dead worker's own output that a report shows.
@@ -60,22 +62,37 @@ class WorkerDiedError(Exception):
         self.timed_out = timed_out
 
 
+def callers_environment() -> dict[str, str]:
+    """The caller's variables, less what tells a test run, with this Python's programs on PATH."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_TELLING)}
+    # ninja is a script of the environment: it is not on PATH when the environment is not activated.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
+    return environment
+
+
+def cause_of(status: int) -> str:
+    """How a process has ended, in words, by its exit status (negative: by that signal; real-time ones have no name)."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
+
+
 def nursery_environment(perturb: bool = True) -> dict[str, str]:
     """The environment of the nursery and its workers: the caller's, less what tells a test run, plus what is needed.
 
     Args:
         perturb: whether fresh memory is filled (`PERTURB`): not where times are taken, since filling counts as work.
     """
-    hidden = ("PYTEST", "HYPOTHESIS", "COV_", "PY_COLORS")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    environment = callers_environment()
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
     environment.pop("MALLOC_PERTURB_", None)
     if perturb:
         environment["MALLOC_PERTURB_"] = str(PERTURB)
     environment["PYTHONFAULTHANDLER"] = "1"
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # ninja is a script of the environment: it is not on PATH when the environment is not activated.
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     return environment
 
 
@@ -321,8 +338,7 @@ class WorkerProcess:
         self.kill()
         if status is None:
             return Death("closed its pipe", during, self._last_lines())
-        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return Death(cause, during, self._last_lines())
+        return Death(cause_of(status), during, self._last_lines())
 
     def _last_lines(self) -> tuple[str, ...]:
         self._log.seek(0, os.SEEK_END)

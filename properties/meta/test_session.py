@@ -265,18 +265,6 @@ def test_the_report_says_the_verdict_and_the_reader_reads_it(
     assert "not run: cuda: no GPU" in text
 
 
-def test_what_cannot_be_used_is_rejected_where_contact_was_left_out_too(
-    here: Path, session: Callable[..., Session]
-) -> None:
-    (here / "one.py").write_text("def f(:\n", encoding="utf-8")
-    run = session(candidate=["one.py"])
-    (seat,), _ = seats(run.options, MACHINE)
-    gathered = Gathered([run.examine(seat, contract.SHAPES)])
-    run.close()
-    seen = reader.read(json.dumps(records.assemble(gathered, run.options, MACHINE, 1)))
-    assert (seen.candidates[0].verdict, reader.exit_code(seen)) == ("does-not-build", REJECTED)
-
-
 @pytest.mark.parametrize(
     ("result", "verdict", "code"),
     [
@@ -544,17 +532,17 @@ def test_a_source_in_another_language_is_told_by_its_ending(
     run.close()
 
 
-def test_why_a_candidate_cannot_be_used_is_told_where_contact_was_left_out(
+def test_what_cannot_be_used_is_rejected_with_the_reason_where_contact_was_left_out_too(
     here: Path, session: Callable[..., Session]
 ) -> None:
     (here / "one.py").write_text("def f(:\n", encoding="utf-8")
     run = session(candidate=["one.py"])
     (seat,), _ = seats(run.options, MACHINE)
-    gathered = Gathered([run.examine(seat, contract.SHAPES)])
-    text = summary.text(records.assemble(gathered, run.options, MACHINE, 1), 120)
-    assert (
-        "one: does-not-build: the candidate could not be used: does-not-build: does not parse: invalid syntax" in text
-    )
+    made = records.assemble(Gathered([run.examine(seat, contract.SHAPES)]), run.options, MACHINE, 1)
+    why = "one: does-not-build: the candidate could not be used: does-not-build: does not parse: invalid syntax"
+    assert why in summary.text(made, 120)
+    seen = reader.read(json.dumps(made))
+    assert (seen.candidates[0].verdict, reader.exit_code(seen)) == ("does-not-build", REJECTED)
     run.close()
 
 
