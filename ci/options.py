@@ -50,7 +50,7 @@ class Options:
     Attributes:
         candidates: Absolute paths of the files and folders to judge; empty for the shipped kernel.
         passed: What pytest is given besides, each in one word.
-        workers: The value for xdist's -n; None for one process.
+        workers: The value for xdist's -n; None if nothing is said of it.
         report: Where the user wants the report; None for nowhere.
         junit: Where pytest writes its JUnit report; None for nowhere.
         cache: The cache folder named by an option; None for the default.
@@ -122,7 +122,12 @@ def verify_parser() -> Parser:
     how.add_argument("--hypothesis-seed", metavar="N", help="draw the same examples again")
     how.add_argument("-k", dest="keyword", metavar="EXPRESSION", help=KEYWORD)
     how.add_argument(
-        "-n", "--numprocesses", dest="workers", metavar="N", help="judge in N processes at once, or 'auto'"
+        "-n",
+        "--numprocesses",
+        dest="workers",
+        metavar="N",
+        help="judge in N processes at once, or 'auto' (default: one; one a target where the shipped kernel is judged "
+        "on two of them, if there are four cores and pytest-xdist, and 0 for one)",
     )
     how.add_argument("--call-timeout", metavar="SECONDS", type=seconds, help="longest time of a call (default: 20)")
     how.add_argument(

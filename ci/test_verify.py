@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ci import environment, fakes, verify
+from ci import environment, facts, fakes, verify
 from ci.exits import INTERNAL, INTERRUPTED, NAMED_PYTHON, OK, REJECTED, TERMINATED, UNAVAILABLE, Stop
 from ci.options import Options
 
@@ -57,7 +57,6 @@ def test_pytest_is_called_on_the_checkout_with_our_plugins_only(suite: Suite, mo
         word for word in words if word.startswith(("--rootdir", "--candidate", "--target"))
     ]
     assert words[words.index("correctness") + 1] == f"{verify.CHECKOUT}/properties"
-    assert f"--ignore={verify.CHECKOUT}/properties/meta" in words
     assert "-pxdist.plugin" not in words
     variables = suite.variables.read_text(encoding="utf-8").splitlines()
     assert "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1" in variables
@@ -93,6 +92,55 @@ def test_several_processes_bring_their_plugin(suite: Suite) -> None:
     verify.judge(suite.made, Options(workers="2"))
     words = suite.words.read_text(encoding="utf-8").splitlines()
     assert {"-pxdist.plugin", "--numprocesses=2"} <= set(words)
+
+
+@pytest.fixture
+def two_targets(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A machine with a GPU and four cores; the environment's Python, and so pytest-xdist, is that of this test."""
+    monkeypatch.setattr(facts, "has_gpu", lambda: True)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    fakes.make_program(suite.made.python, f'exec "{sys.executable}" "$@"')
+    return suite
+
+
+def test_two_targets_are_judged_side_by_side(two_targets: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def run(command: list[str], _: dict[str, str]) -> int:
+        asked.extend(command)
+        return 0
+
+    monkeypatch.setattr(verify, "run", run)
+    verify.judge(two_targets.made, Options(passed=("--target=all", "--require-gpu", "-k", "shapes")))
+    assert {"-pxdist.plugin", *verify.SIDE_BY_SIDE} <= set(asked)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(workers="0"),
+        Options(candidates=(Path("/k.py"),)),
+        Options(passed=("--target=cuda",)),
+        Options(passed=("--target=cpu",)),
+        Options(passed=("--case=shapes:shape=2x3,dtype=float32,values=ones,seed=0",)),
+    ],
+)
+def test_one_target_is_judged_in_one_process(two_targets: Suite, options: Options) -> None:
+    assert verify.side_by_side(two_targets.made, Options())
+    assert not verify.side_by_side(two_targets.made, options)
+
+
+@pytest.mark.parametrize("lacks", ["a GPU", "cores", "xdist"])
+def test_side_by_side_takes_a_gpu_cores_and_xdist(
+    two_targets: Suite, lacks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacks == "a GPU":
+        monkeypatch.setattr(facts, "has_gpu", lambda: False)
+    elif lacks == "cores":
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    else:
+        fakes.make_program(two_targets.made.python, "exit 1")
+    assert not verify.side_by_side(two_targets.made, Options())
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5, 139])

@@ -5,6 +5,7 @@ error, whatever pytest's own code was. `ci/verify --help` explains every option.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ci import environment, older, report, summary
+from ci import environment, facts, older, report, summary
 from ci.exits import INTERNAL, NAMED_PYTHON, STARTED_BY, UNAVAILABLE, USAGE, Stop, Terminated
 from ci.options import Options, parse_verify, verify_parser, without_options
 from kernels.folder import cache_folder
@@ -23,8 +24,10 @@ PLUGINS = ("pytest_benchmark.plugin", "pytest_timeout", "_hypothesis_pytestplugi
 # No list of what failed or was left out behind pytest's output: our own summary has it all with its reason. A test that
 # broke before it could judge is listed.
 SHORT_SUMMARY = "-rE"
-# No property is among them, and to collect them all takes longer than all else before the first property.
-TESTS_OF_THE_SUITE = f"--ignore={CHECKOUT / 'properties' / 'meta'}"
+# A process for each target. The shipped kernel is judged on both where there is a GPU, which takes half the time so.
+SIDE_BY_SIDE = ("--numprocesses=2", "--dist=loadgroup")
+# Cores for it: for two processes that judge, and two that call.
+ENOUGH_CORES = 4
 # Seconds for pytest to end by itself after an interrupt, workers included; and after SIGTERM, whose sender may not wait
 # long. Its workers end with it in any case (`properties.nursery`).
 INTERRUPT_PATIENCE = 20
@@ -75,6 +78,7 @@ def say(line: str) -> None:
 def judge(made: environment.Environment, options: Options) -> Outcome:
     """Run the suite in this environment; the report is copied to where the user wants it."""
     say(f"pytest runs in {made.python}")
+    beside = SIDE_BY_SIDE if side_by_side(made, options) else ()
     with tempfile.TemporaryDirectory(prefix="kernelproof-") as folder:
         written = Path(folder) / "report.json"
         status = run_pytest(
@@ -83,12 +87,12 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
                 "-m",
                 "correctness",
                 str(CHECKOUT / "properties"),
-                TESTS_OF_THE_SUITE,
                 SHORT_SUMMARY,
                 *options.pytest_arguments(),
+                *beside,
                 f"--report-json={written}",
             ],
-            workers=options.workers is not None,
+            workers=options.workers is not None or bool(beside),
         )
         if not written.is_file():
             return Outcome(INTERNAL, (f"internal error: pytest ended with status {status} and left no report",))
@@ -97,6 +101,14 @@ def judge(made: environment.Environment, options: Options) -> Outcome:
     found = conclude(text, summary.replay_command(CHECKOUT, named_python(made)))
     # What was rejected stays rejected; nothing is accepted without the report that was asked for.
     return found if kept else replace(found, code=found.code or INTERNAL)
+
+
+def side_by_side(made: environment.Environment, options: Options) -> bool:
+    """Whether two targets are judged at once: there are two, cores for both, and pytest-xdist, and no ``-n``."""
+    one = options.candidates or any(re.match("--(case=|target=c)", each) for each in options.passed)
+    if options.workers is not None or one or not facts.has_gpu() or len(os.sched_getaffinity(0)) < ENOUGH_CORES:
+        return False
+    return subprocess.run([made.python, "-c", "import xdist"], capture_output=True, check=False).returncode == 0
 
 
 def conclude(text: str, command: str) -> Outcome:

@@ -38,6 +38,8 @@ KEY = "kernelproof"
 _INTERNAL = "kernelproof-internal-error"
 #: Markers that are left out unless ``-m`` names them.
 _ON_REQUEST = ("benchmark", "gate", "slow", "mutants", "sanitizer")
+#: Markers that no test of the project itself bears.
+_OF_THE_SUITE = ("correctness", "benchmark", "mutants")
 
 
 class Run:
@@ -150,16 +152,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every property is a test for every candidate and target."""
     if "seat" in metafunc.fixturenames:
         run = metafunc.config.stash[_RUN]
+        seats = [
+            pytest.param(each, marks=pytest.mark.xdist_group(name), id=name)
+            for each, name in zip(run.seats, _ids(run.seats), strict=True)
+        ]
         nobody = pytest.param(None, marks=pytest.mark.skip(reason="not-judged: no target to run on"), id="nobody")
-        metafunc.parametrize("seat", run.seats or [nobody], ids=_ids(run.seats), scope="session", indirect=True)
+        metafunc.parametrize("seat", seats or [nobody], scope="session", indirect=True)
 
 
-def _ids(chosen: list[Seat]) -> list[str] | None:
+def _ids(chosen: list[Seat]) -> list[str]:
     """Names of seats; files of one name get a number."""
-    if not chosen:
-        return None
     names = [str(each) for each in chosen]
     return [f"{name}-{index}" if names.count(name) > 1 else name for index, name in enumerate(names)]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the project's own tests where they are if only the suite's are asked for: most of a start is theirs."""
+    own = collection_path in (ROOT / "ci", ROOT / "properties" / "meta")
+    return True if own and config.getoption("markexpr") in _OF_THE_SUITE else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -201,3 +202,23 @@ def test_on_a_terminal_a_line_says_what_runs_and_the_dots_are_gone(folder: Path)
     assert "1/2" in shown
     assert "negating the input negates the result (right one-cpu)" in shown, "it moves while tests run"
     assert "test_contact.py" not in shown
+
+
+def collected(folder: Path, markers: str) -> str:
+    """What pytest says that it would run of the whole checkout, or would not."""
+    found = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "--collect-only"]
+    found += ["-p", "no:cacheprovider", "--target=cpu", "-q", "-m", markers, str(ROOT)]
+    ended = subprocess.run(
+        found, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    return ended.stdout
+
+
+def test_the_projects_own_tests_are_not_even_looked_at_where_the_suites_are_asked_for(folder: Path) -> None:
+    alone, whole = (collected(folder, markers) for markers in ("correctness", "(correctness or benchmark or mutants)"))
+    assert "test_every_shape_gives_the_result_of_the_reference" in alone
+    assert not any(each in alone + whole for each in ("properties/meta/", "ci/test_")), (
+        "behind another word, none is left"
+    )
+    left = [int(re.findall(r"(\d+) deselected", text)[-1]) for text in (alone, whole)]
+    assert left[1] - left[0] > 1000, "most are the project's own"
