@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 #: Longest error text that a worker sends, in characters; compilers write megabytes.
@@ -229,7 +229,7 @@ _TYPES: dict[type, dict[str, Any]] = {record: get_type_hints(record) for record 
 
 def to_message(record: Place | View | OutputMeta | ErrorInfo) -> Message:
     """A record as plain JSON types."""
-    return asdict(record)
+    return {name: to_message(value) if isinstance(value, Place) else value for name, value in vars(record).items()}
 
 
 def view_from(message: Message) -> View:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -99,18 +100,34 @@ class LibraryWatch:
 
     def __init__(self) -> None:
         self._replaced = set(_REPLACED)
-        self._functions = {
-            name: Functions(space) for name, space in (*_LIBRARY.items(), *_MODULES.items(), *_LAYERS.items())
-        }
+        spaces = {**_LIBRARY, **_MODULES, **_LAYERS}
+        self._functions = {name: Functions(space) for name, space in spaces.items()}
+        self._present = [vars(space) for space in spaces.values()]
+        self._see()
 
     def changes(self) -> tuple[str, ...]:
         """What does something else now, by name."""
         found: list[str] = []
         if len(_REPLACED) != len(self._replaced):
             found += [f"torch's operator {name}" for name in sorted(_REPLACED - self._replaced) if _computes(name)]
-        for name, functions in self._functions.items():
-            found += [f"{name}.{each}" for each in functions.changes()]
+        if not self._as_seen():
+            others = [f"{name}.{each}" for name, functions in self._functions.items() for each in functions.changes()]
+            if not others:
+                self._see()  # what libraries set in themselves when first used is no change, here or later
+            found += others
         return tuple(found)
+
+    def _see(self) -> None:
+        """Keep everything as it is now, in one list: it is looked at after every call."""
+        self._sizes = list(map(len, self._present))
+        self._values = list(chain.from_iterable(present.values() for present in self._present))
+
+    def _as_seen(self) -> bool:
+        """Whether everything is what it was then; by identity, which nobody can answer for it."""
+        if list(map(len, self._present)) != self._sizes:
+            return False
+        present = chain.from_iterable([present.values() for present in self._present])
+        return all(map(operator.is_, self._values, present))
 
 
 class Functions:
@@ -119,17 +136,12 @@ class Functions:
     def __init__(self, space: ModuleType | type) -> None:
         self._space = space
         self._before = dict(vars(space))
-        self._values = list(self._before.values())
 
     def changes(self) -> list[str]:
         """The names of those that are others now, or gone."""
         present = vars(self._space)
-        # A dictionary keeps its order where a value is replaced, and what is new stands behind.
-        if len(present) >= len(self._values) and all(map(operator.is_, self._values, present.values())):
-            changed = []
-        else:
-            others = [(each, value) for each, value in self._before.items() if present.get(each) is not value]
-            changed = [each for each, value in others if callable(value) or _is_constant(each, value)]
+        others = [(each, value) for each, value in self._before.items() if present.get(each) is not value]
+        changed = [each for each, value in others if callable(value) or _is_constant(each, value)]
         if isinstance(self._space, type) and len(present) != len(self._before):
             # What is put before something that it inherits.
             new = present.keys() - self._before.keys() - {"__annotations__"}  # made when somebody asks for them
