@@ -28,8 +28,9 @@ enum class Units {
   kShifted,   // vectors; columns begin anywhere, and those of one thread a multiple of a grain apart
 };
 
-// Blocks an SM that the registers must leave room for.
-template <typename T, Units kUnits> constexpr int kColumnBlocks = kUnits == Units::kShifted || sizeof(T) == 2 ? 3 : 4;
+// Blocks an SM that the registers must leave room for. (Aligned vectors of 16 bits with three: 148 us, not 126, for
+// 256 x 128 x 56 x 56 bf16 on an H200, whose tiles of 32 KB leave room for more.)
+template <Units kUnits> constexpr int kColumnBlocks = kUnits == Units::kShifted ? 3 : 4;
 
 struct ColumnArgs {
   void const* in;
@@ -83,7 +84,7 @@ template <typename Sum> struct TileSums {
 };
 
 template <typename T, Units kUnits, Keep kRead>
-__global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) column_tiles(ColumnArgs const args) {
+__global__ void __launch_bounds__(kColumnThreads, kColumnBlocks<kUnits>) column_tiles(ColumnArgs const args) {
   using Sum = SumOf<T>;
   using U = Unit<T, kUnits != Units::kElements>;
   constexpr int kRows = U::kRows;
