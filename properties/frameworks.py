@@ -105,7 +105,8 @@ def in_settings(trial: Trial, case: Case) -> None:
             continue  # what is lent lies row behind row
         seen = trial.observe(given, manner=manner)
         if not trial.subject.shipped:
-            shown = _not_made_for(given, seen) if words in _MAY_BE_REFUSED else ""
+            refusable = words in _MAY_BE_REFUSED or (words in _EVALUATED and _has_no_such_mode(seen))
+            shown = _not_made_for(given, seen) if refusable else ""
             lost = _lost(trial, given, seen) if words in _MAY_LOSE else ""
             if shown or lost:
                 trial.notes.add(f"does not work {words}: {shown}" if shown else f"is less exact {words}: {lost}")
@@ -125,6 +126,11 @@ def _not_made_for(given: inputs.Input, seen: Observation) -> str:
     if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.dtype != given.dtype:
         return f"returns {seen.meta.dtype} for {given.dtype}"
     return ""
+
+
+def _has_no_such_mode(seen: Observation) -> bool:
+    """Whether torch itself will not put the model into a mode, as with an exported program: nobody is misled."""
+    return seen.error is not None and seen.error.type == "NotImplementedError" and not seen.error.where
 
 
 def _lost(trial: Trial, given: inputs.Input, seen: Observation) -> str:
@@ -155,6 +161,8 @@ _MAY_BE_REFUSED = (
     *(f"given {guise}" for guise in GUISES if guise not in VIEWS),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
+#: Those in which it is put into a mode.
+_EVALUATED = tuple(setting for setting in SETTINGS if setting.startswith("in evaluation"))
 
 #: Where a program may take its caller at his word, as long as it is told.
 _MAY_LOSE = ("where float32 products may be imprecise",)

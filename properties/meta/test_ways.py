@@ -522,6 +522,32 @@ def test_a_model_that_cannot_be_put_into_evaluation_fails_there(make_subject: Ma
     assert found.text.startswith("in evaluation (model.eval()): refuses an input that it must take (fp32)")
 
 
+EXPORTED = """
+from torch.export import Dim, export
+class Inner(torch.nn.Module):
+    def forward(self, x):
+        return x / x.abs().mean(dim=1, keepdim=True)
+sizes = {"x": {0: Dim("rows", min=1, max=1 << 30), 1: Dim("columns", min=1, max=1 << 30)}}
+inner = export(Inner(), (torch.randn(4, 8),), dynamic_shapes=sizes).module()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_program_need_not_be_put_into_evaluation(make_subject: MakeSubject) -> None:
+    subject = make_subject("self.inner = inner\nreturn self.inner(x)", head=EXPORTED)
+    assert subject.probe() is None
+    told = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1"))
+    assert not told.findings
+    assert sum("does not work in evaluation" in each for each in told.notes) == 3
+
+
+def test_who_refuses_to_work_in_evaluation_by_itself_fails_there(make_subject: MakeSubject) -> None:
+    subject = make_subject(f"if not self.training: raise NotImplementedError\n{RIGHT}")
+    assert subject.probe() is None
+    (found,) = run_case(subject, frameworks.SETTING, parse("shape=3x33,seed=1")).findings
+    assert found.text.startswith("in evaluation (model.eval()): refuses an input that it must take (fp32)")
+
+
 @pytest.mark.parametrize("mode", ["default", "warn", "error"])
 def test_how_strictly_algorithms_must_be_deterministic_is_as_before(mode: str) -> None:
     before = torch.get_deterministic_debug_mode()
