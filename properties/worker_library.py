@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,8 @@ import torch.utils.data
 
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
 _REPLACED: set[str] = getattr(torch.library, "_impls", set())
+#: What torch tells of an operator's implementations.
+_registered: Callable[[str], str] | None = getattr(torch._C, "_dispatch_dump", None)
 #: Namespaces whose functions everybody calls.
 _LIBRARY: dict[str, ModuleType | type] = {
     "torch": torch,
@@ -155,12 +158,20 @@ def _is_constant(name: str, value: object) -> bool:
 
 
 def _computes(name: str) -> bool:
-    """Whether a replaced operator is one of torch's own, on whatever device: "aten/abs/CPU".
+    """Whether somebody has replaced one of torch's own operators, on whatever device: "aten/abs/CPU".
 
-    torch's compiler adds its own for tensors that hold nothing ("Meta") when it is first used.
+    torch adds some of its own when it is first used: its compiler for tensors that hold nothing ("Meta"), vmap for what
+    it maps over, and others. Those were registered in a file of its own, which it names:
+    "CPU: registered at FILE:LINE :: ...".
     """
-    space, *_, key = name.split("/")
-    return space == "aten" and key != "Meta"
+    space, _, rest = name.partition("/")
+    operator_name, _, key = rest.rpartition("/")
+    if space != "aten" or key == "Meta" or _registered is None:
+        return space == "aten" and key != "Meta"
+    found = re.search(
+        rf"^{key}(\[alias\])?: registered at (.*):\d+ ::", _registered(f"aten::{operator_name}"), re.MULTILINE
+    )
+    return found is None or not found[2].startswith(_TORCH)
 
 
 def from_torch(function: object) -> bool:

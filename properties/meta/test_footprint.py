@@ -424,3 +424,17 @@ def test_a_result_of_inference_mode_is_told(decorator: str, noted: bool, make_su
         trial = run_case(subject, prop, parse("shape=4x33,seed=3"))
         assert not trial.findings
         assert any("inference tensor" in note for note in trial.notes) is noted
+
+
+def test_operators_that_torch_replaces_when_first_used_are_its_own_and_others_are_not() -> None:
+    torch.func.grad(lambda x: torch.vmap(torch.abs)(x).sum())(torch.ones(3, 2))
+    assert any(name.startswith("aten/") and not name.endswith("/Meta") for name in torch.library._impls)
+    assert not any(map(worker_library._computes, torch.library._impls))
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("abs", torch.neg, "PrivateUse1")
+        library.impl("abs.out", torch.neg, "PrivateUse1")
+        names = ["aten/abs.out/PrivateUse1", "aten/abs/PrivateUse1"]
+        assert sorted(filter(worker_library._computes, torch.library._impls)) == names
+    finally:
+        library._destroy()
