@@ -181,6 +181,7 @@ AUTOGRAD = Property(
         parse("shape=3x257,seed=21"),
         *(parse(f"shape=3x257,seed=21,turn={turn}") for turn in range(1, len(_INFLOWS))),
         parse("shape=2x5x3,seed=21"),
+        parse("shape=1x1,layout=lap2,values=signed,seed=21,turn=2"),
     ),
     promised="autograd",
     applies=lambda operator: operator.gradient is not None,

@@ -59,7 +59,7 @@ def case_values(case: Case, device: str = "cpu") -> torch.Tensor:
         room = (1, geometry.length)
         plants = tuple(plant for plant in case.plants if plant.index < geometry.length)
         filled = values.fill(room, case.dtype, case.values, case.seed, plants, device)
-        return filled.as_strided(case.shape, geometry.strides, geometry.offset).contiguous()
+        return _contiguous(filled.as_strided(case.shape, geometry.strides, geometry.offset))
     shape = list(case.shape)
     for dim in case.layout.expand:
         shape[dim] = min(shape[dim], 1)
@@ -68,7 +68,12 @@ def case_values(case: Case, device: str = "cpu") -> torch.Tensor:
         numel *= size
     plants = tuple(plant for plant in case.plants if plant.index < numel)
     filled = values.fill(tuple(shape), case.dtype, case.values, case.seed, plants, device)
-    return filled.expand(case.shape).contiguous()
+    return _contiguous(filled.expand(case.shape))
+
+
+def _contiguous(values: torch.Tensor) -> torch.Tensor:
+    """The values with the strides of a fresh tensor: `contiguous` leaves that of a dimension of one element as it is."""
+    return values.contiguous().as_strided(values.shape, torch.empty(values.shape, device="meta").stride())
 
 
 def place(case: Case, logical: torch.Tensor) -> Input:

@@ -25,6 +25,7 @@ def test_the_view_shows_the_values_and_canaries_lie_everywhere_else(case: Case) 
     made = inputs.build(case)
     view = made.storage.as_strided(made.shape, made.geometry.strides, made.geometry.offset)
     assert same(-view if made.negated else view, made.logical)
+    assert made.logical.stride() == torch.empty(made.shape).stride(), "that of a dimension of one element, too"
     hidden = torch.ones(made.geometry.length, dtype=torch.bool)
     hidden.as_strided(made.shape, made.geometry.strides, made.geometry.offset).fill_(False)
     rest = inputs.bits(made.storage)[hidden]
@@ -53,6 +54,12 @@ def test_windows_show_what_their_neighbours_show() -> None:
     assert torch.equal(made.logical[1:, :5], made.logical[:-1, 2:])
     assert made.storage.numel() == 13
     assert len(made.logical.unique()) == 13
+
+
+@pytest.mark.parametrize("shape", ["1x1", "1x5", "5x1", "1x5x1"])
+def test_values_lie_as_those_of_a_fresh_tensor_whatever_they_are_cut_from(shape: str) -> None:
+    made = inputs.build(parse(f"shape={shape},layout=lap2,values=signed,seed=3"))
+    assert made.logical.stride() == torch.empty(made.shape).stride()
 
 
 def test_data_lie_flush_with_the_end_up_to_the_alignment() -> None:
