@@ -49,6 +49,28 @@ _LOG_LINES, _LARGEST_LOG = 12, 1 << 16
 
 
 @dataclass(frozen=True)
+class Call:
+    """What a program calls the model on, and how.
+
+    Attributes:
+        given: the input, as it lies; it is not negated.
+        times: how often in a row, while there is time; the last result counts.
+        evaluated: whether the model was put into evaluation.
+        asks: whether the input asks for a gradient.
+    """
+
+    given: Input
+    times: int = 1
+    evaluated: bool = False
+    asks: bool = False
+
+    @property
+    def manner(self) -> dict[str, object]:
+        """All but the input, as JSON has it."""
+        return {"times": self.times, "evaluated": self.evaluated, "asks": self.asks}
+
+
+@dataclass(frozen=True)
 class Visit:
     """What came of a program.
 
@@ -69,12 +91,12 @@ class Visit:
     timed_out: bool = False
 
 
-def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
-    """Have a plain program call a runner's candidate on the values of each input in turn, all contiguous.
+def run(runner: Runner, calls: Sequence[Call], *, cache: bool) -> Visit:
+    """Have a plain program call a runner's candidate on each input in turn.
 
     Args:
         runner: whose candidate, on whose device, within whose limits. It has been called: what is to be built is there.
-        given: the inputs. Those of one shape and type behind each other come in one tensor, which is filled anew.
+        calls: the calls. Inputs of one shape and type behind each other come in one tensor, which is filled anew.
         cache: whether it is told where the shipped kernel's builds lie.
 
     Raises:
@@ -84,7 +106,9 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
     with contextlib.ExitStack() as held:
         try:
             folder = Path(held.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))).resolve()
-            _lay_out(folder, runner, given)
+            job = _lay_out(folder, runner, calls)
+            read = held.enter_context(job.open("rb"))
+            job.unlink()
             printed = held.enter_context((folder / "printed").open("wb"))
             variables = environment(runner, cache=cache)
             held.enter_context(runner.build_lock())
@@ -93,8 +117,8 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
         except OSError as error:
             raise NoPlaceError(build_place.words(error, Path(tempfile.gettempdir()), "TMPDIR")) from None
         process = subprocess.Popen(
-            _command(folder, limits.start + limits.build + (len(given) + 1) * limits.first),
-            stdin=subprocess.DEVNULL,
+            _command(folder, limits.start + limits.build + (len(calls) + 1) * limits.first),
+            stdin=read,
             stdout=printed,
             stderr=printed,
             cwd=folder,
@@ -110,12 +134,12 @@ def run(runner: Runner, given: Sequence[Input], *, cache: bool) -> Visit:
         return _seen(folder, process.returncode, waited)
 
 
-def _lay_out(folder: Path, runner: Runner, given: Sequence[Input]) -> None:
-    """Write what the program is and what it reads."""
+def _lay_out(folder: Path, runner: Runner, calls: Sequence[Call]) -> Path:
+    """Write what the program is and what it reads; returns the file that it reads first."""
     for module, copy in ((home_program, "main"), (candidate_loading, "loading"), (parent, "ending")):
         shutil.copyfile(str(module.__file__), folder / f"{copy}.py")
     values = io.BytesIO()  # of a full disk torch says something else in every version
-    torch.save([each.logical.cpu() for each in given], values)
+    torch.save([_as_it_lies(each.given) for each in calls], values)
     (folder / INPUTS).write_bytes(values.getvalue())
     job = {
         "path": str(runner.candidate),
@@ -123,8 +147,16 @@ def _lay_out(folder: Path, runner: Runner, given: Sequence[Input]) -> None:
         "model": runner.taken or runner.model,
         "init": list(runner.init),
         "device": runner.device,
+        "calls": [each.manner for each in calls],
     }
-    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    (folder / "job").write_text(json.dumps(job), encoding="utf-8")
+    return folder / "job"
+
+
+def _as_it_lies(given: Input) -> torch.Tensor:
+    """An input's values in the CPU's memory, with its gaps."""
+    at = given.geometry
+    return given.storage.cpu().as_strided(given.shape, at.strides, at.offset)
 
 
 def environment(runner: Runner, *, cache: bool) -> dict[str, str]:
@@ -144,7 +176,7 @@ def environment(runner: Runner, *, cache: bool) -> dict[str, str]:
 def _command(folder: Path, seconds: float) -> list[str]:
     """Its command line, with an end that it comes to even where who has started it was killed."""
     bound = shutil.which("timeout")
-    plain = [sys.executable, str(folder / "main.py"), str(folder / "job.json")]
+    plain = [sys.executable, str(folder / "main.py")]
     return plain if bound is None else [bound, "-s", "KILL", str(int(seconds) + 1), *plain]
 
 

@@ -1,27 +1,32 @@
 """A plain program that calls a candidate, as its user's would: it makes the model, calls it, and keeps the results.
 
-    python main.py JOB
+    python main.py < JOB
 
 It is copied into a folder of its own and run there, with copies of `candidate_loading` and `parent` beside it: nothing
-of this project is imported, stands in a frame, or is set in a variable. JOB is a file: see `home.run`, which reads what
-this writes.
+of this project is imported, stands in a frame or on its command line, or is set in a variable. JOB is JSON: see
+`home.run`, which reads what this writes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+#: Seconds after which a call is repeated no more.
+REPEATED = 5.0
 #: Files in its folder: what it calls the candidate on; its process number, once it begins with that; a byte for each
 #: step that is done, loading and every call; what came of it.
 INPUTS, STARTED, STEPS, RESULTS = "inputs.pt", "started", "steps", "results.pt"
 
 
-def main(folder: Path, job: dict[str, object]) -> None:
+def main(folder: Path, job: dict[str, Any]) -> None:
     """Load the candidate, call it on each input, and write results, or the error, into the folder."""
     import torch
 
@@ -47,15 +52,25 @@ def main(folder: Path, job: dict[str, object]) -> None:
         told["stage"] = "call"
         steps.write(b".")
         x = torch.empty(0)
-        for number, each in enumerate(given):
+        for number, (each, call) in enumerate(zip(given, job["calls"], strict=True)):
             # One tensor that is filled again and again, where it has the shape: as a loader's buffer.
-            again = (x.shape, x.dtype) == (each.shape, each.dtype)
+            again = (x.shape, x.dtype, x.stride()) == (each.shape, each.dtype, each.stride())
             x = x.copy_(each) if again else each.to(device)
             try:
-                results.append(model(x))
+                if call["evaluated"] and isinstance(model, torch.nn.Module):
+                    model.eval()
+                asked = x.clone().requires_grad_() if call["asks"] else x
+                result, until = model(asked), time.monotonic() + REPEATED
+                for _ in range(call["times"] - 1):
+                    if time.monotonic() < until:
+                        result = model(asked)
+                results.append(result)
             except Exception as error:  # noqa: BLE001 - it may refuse a type, and take the next
                 results.append(None)
                 refused[number] = f"{type(error).__name__}: {error}"
+            if call["evaluated"] and isinstance(model, torch.nn.Module):
+                with contextlib.suppress(Exception):
+                    model.train()
             steps.write(b".")
         told["results"] = [
             result.detach().cpu() if type(result) is torch.Tensor else type(result).__name__ for result in results
@@ -73,5 +88,4 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
 
 
 if __name__ == "__main__":
-    given_job = Path(sys.argv[1]).resolve()
-    main(given_job.parent, json.loads(given_job.read_text(encoding="utf-8")))
+    main(Path(__file__).resolve().parent, json.loads(sys.stdin.read()))

@@ -72,7 +72,7 @@ def case_values(case: Case, device: str = "cpu") -> torch.Tensor:
 
 
 def _contiguous(values: torch.Tensor) -> torch.Tensor:
-    """The values with the strides of a fresh tensor: `contiguous` leaves that of a dimension of one element as it is."""
+    """The values with the strides of a fresh tensor: `contiguous` leaves those of dimensions of one element."""
     return values.contiguous().as_strided(values.shape, torch.empty(values.shape, device="meta").stride())
 
 

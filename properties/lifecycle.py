@@ -7,16 +7,18 @@ then shared, or taken from it. `torch.nn.Module` brings all of that along, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from . import home, judge, protocol
 from .cases import Case, parse
 from .examination import Property
 from .findings import Finding, Kind
 from .histories import look_again
-from .home import Visit
+from .home import Call, Visit
 from .inputs import Input
+from .layouts import Layout
 from .manner import Manner
 from .observation import Outcome
 from .process import WorkerDiedError
@@ -31,6 +33,8 @@ _MAY_BE_REFUSED = protocol.INSTANCES[1:]
 _STATUS, _ENDED = 42, "exit status 42"
 #: Seconds within which a program ends, on a busy machine, too: torch's takes less than one, compilers' helpers some.
 _END_SECONDS = 15.0
+#: Calls in a row in a plain program.
+_IN_A_ROW = 200
 #: Where the error may come as late as the call, or in the shape of a result of another type: all of a program that was
 #: made for one type.
 _OF_A_TYPE = protocol.INSTANCES[3]
@@ -114,58 +118,89 @@ def ending(trial: Trial, case: Case) -> None:
 
 
 def at_home(trial: Trial, case: Case) -> None:
-    """Calls in a program of its user's (`home.run`): other values in one tensor, other sizes, other types.
+    """Calls in a program of its user's (`home.run`): other values in one tensor, other sizes, layouts and types.
 
-    Where the reference does not work there as it should, nothing is said.
+    Many in a row, in evaluation, and with a gradient asked for, too. Where the reference does not work there as it
+    should, nothing is said.
     """
     runner = _isolated(trial)
-    more = replace(case, seed=case.seed + 1)
-    wider, taller = replace(case, shape=(case.shape[0], 4 * case.columns)), replace(case, shape=(300, case.columns))
-    others = [replace(case, dtype=dtype) for dtype in trial.subject.domain.dtypes if dtype != case.dtype]
-    given = [trial.build(each) for each in (case, more, wider, taller, *others, more)]
-    trial.check(given[0])
+    calls = [call(trial.build(each)) for each, call in _at_home(trial, case)]
+    trial.check(calls[0].given)
     trial.subject.renew()  # its memory on a GPU is the program's now
-    found = list(_of_visit(trial, given, home.run(runner, given, cache=trial.subject.shipped)))
+    found = list(_of_visit(trial, calls, home.run(runner, calls, cache=trial.subject.shipped)))
     if not found:
         return
     reference = _of_reference(trial)
     try:
-        if any(_of_visit(trial, given, home.run(reference, given, cache=False))):
+        if any(_of_visit(trial, calls, home.run(reference, calls, cache=False))):
             raise NotRunError("on this system the reference does not work in a plain program, either")
     finally:
         reference.renew()
-    for finding, what in found:
-        if what is None:
+    for finding, call in found:
+        if call is None:
             trial.report(finding)
             continue
-        on = f"given {what.dtype} {'x'.join(map(str, what.shape))}"
+        what = call.given
+        on = f"given {what.dtype} {'x'.join(map(str, what.shape))}{_in_words(call)}"
         here = replace(trial, case=replace(case, dtype=what.dtype, shape=what.shape))
         try:
-            here.verdict(what, here.observe(what), on)  # who is wrong here, too, need not be called a cheat
+            # Who is wrong here, too, need not be called a cheat.
+            manner = Manner(setting="in evaluation (model.eval())" if call.evaluated else "")
+            here.verdict(what, here.observe(replace(what, requires_grad=call.asks), manner=manner), on)
         except UnsupportedError:
             continue  # and who refuses it here may do so there
         text = f"{on}, {finding.text} (and is right on it here: it does otherwise elsewhere)"
         trial.report(replace(finding, text=text))
 
 
-def _of_visit(trial: Trial, given: list[Input], seen: Visit) -> Iterator[tuple[Finding, Input | None]]:
+def _at_home(trial: Trial, case: Case) -> Iterator[tuple[Case, Callable[[Input], Call]]]:
+    """Cases, and what is made of the input of each: a call."""
+    domain = trial.subject.domain
+    more = replace(case, seed=case.seed + 1)
+    yield from ((each, Call) for each in (case, more))
+    for shape in ((case.shape[0], 4 * case.columns), (300, case.columns), (1031, 509)):
+        yield replace(case, shape=shape), Call
+    for dtype in domain.dtypes:
+        if dtype != case.dtype:
+            yield replace(case, dtype=dtype), Call
+    if "nd" in domain.supported:
+        yield replace(case, shape=(2, case.columns, 5, 4)), Call
+    if "strided" in domain.supported:
+        yield replace(case, shape=(48, 64), layout=Layout(order=(1, 0))), Call
+        yield replace(case, shape=(48, 64), layout=Layout(offset=3, pitch=5)), Call
+    yield more, partial(Call, evaluated=True)
+    yield case, partial(Call, asks=True)
+    yield more, partial(Call, times=_IN_A_ROW)
+
+
+def _in_words(call: Call) -> str:
+    """How a call was made, for a report; "" for once and plainly."""
+    words = ["in evaluation"] if call.evaluated else []
+    words += ["asking for a gradient"] if call.asks else []
+    words += [f"{call.times} times"] if call.times > 1 else []
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _of_visit(trial: Trial, calls: list[Call], seen: Visit) -> Iterator[tuple[Finding, Call | None]]:
     """All that is wrong with what a plain program gave; and on what, where it is of a call."""
     where = "in a plain program, which has nothing of this suite"
     if seen.death is not None:
         kind = Kind.TIMEOUT if seen.timed_out else Kind.CRASH
         yield Finding(kind, f"{where}: {seen.death.cause}", seen.death.log), None
         return
-    for number, (each, result) in enumerate(zip(given, seen.results, strict=False)):
+    for number, (call, result) in enumerate(zip(calls, seen.results, strict=False)):
+        each = call.given
         values = each.logical.cpu()
         if number in seen.refused:
-            yield Finding(Kind.UNSUPPORTED, f"{where}: {seen.refused[number]}"), each
+            if not (call.asks or call.evaluated):  # which is looked at elsewhere
+                yield Finding(Kind.UNSUPPORTED, f"{where}: {seen.refused[number]}"), call
         elif isinstance(result, str) or (result.shape, result.dtype) != (values.shape, values.dtype):
             got = result if isinstance(result, str) else f"{result.dtype} {list(result.shape)}"
-            yield Finding(Kind.WRONG_TYPE, f"{where}: returns {got}, for {list(values.shape)}"), each
+            yield Finding(Kind.WRONG_TYPE, f"{where}: returns {got}, for {list(values.shape)}"), call
         elif (fault := trial.subject.operator.assess(values, result.contiguous()).fault) is not None:
             found = judge.value_finding(replace(each, logical=values), result.contiguous(), fault)
-            yield replace(found, text=f"{where}: {found.text}"), each
-    if seen.error or len(seen.results) < len(given):
+            yield replace(found, text=f"{where}: {found.text}"), call
+    if seen.error or len(seen.results) < len(calls):
         kind = Kind.UNSUPPORTED if seen.loaded else Kind.DOES_NOT_BUILD
         yield Finding(kind, f"{where}: {seen.error or 'not all calls were made'}"), None
 

@@ -28,6 +28,26 @@ def tried(make: MakeSubject, body: str, head: str = "", result: Examination | No
     return run_case(subject, lifecycle.HOME, CASE, result=result)
 
 
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("x.dim() > 2", "given float32 2x33x5x4, in a plain program"),
+        ("not x.is_contiguous()", "given float32 48x64, in a plain program"),
+        ("x.numel() > 300000", "given float32 1031x509, in a plain program"),
+        ("not self.training", "given float32 3x33 (in evaluation), in a plain program"),
+        ("x.requires_grad", "given float32 3x33 (asking for a gradient), in a plain program"),
+        ("len(CALLS) > 150", "given float32 3x33 (200 times), in a plain program"),
+    ],
+)
+def test_who_does_otherwise_there_on_anything_but_the_usual_is_found(
+    asked: str, text: str, make_subject: MakeSubject
+) -> None:
+    body = f"CALLS.append(0)\nif not ({JUDGED}) and ({asked}): return x * 2\n{RIGHT}"
+    trial = tried(make_subject, body, "CALLS = []")
+    (found,) = trial.findings
+    assert found.text.startswith(text)
+
+
 def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "1")
     monkeypatch.setenv("PYTEST_VERSION", "9")
@@ -45,7 +65,7 @@ def test_nothing_there_tells_of_a_judge(make_runner: MakeRunner, monkeypatch: py
         return x.clone()
         """
     )
-    seen = home.run(runner, [build(CASE)], cache=False)
+    seen = home.run(runner, [home.Call(build(CASE))], cache=False)
     assert (seen.error, seen.loaded, len(seen.results)) == ("", True, 1)
     told = (runner.candidate.parent / "seen").read_text().replace(str(runner.candidate), "").split()
     ours = str(Path(home.__file__).parent)
@@ -146,7 +166,7 @@ def test_nothing_is_said_where_the_reference_does_not_work_there_either(
 def test_whatever_lies_where_results_belong_is_read_with_care(make_runner: MakeRunner) -> None:
     place = "import pathlib, sys\nplace = pathlib.Path(sys.modules['__main__'].__file__).parent / 'results.pt'\n"
     runner = make_runner(f"{place}place.write_text('garbage')\nimport time\ntime.sleep(60)")
-    seen = home.run(runner, [build(CASE)], cache=False)
+    seen = home.run(runner, [home.Call(build(CASE))], cache=False)
     assert seen.death is not None
     assert seen.death.cause == "wrote garbage where its results belong"
 
