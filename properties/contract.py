@@ -44,6 +44,8 @@ def _one_of_each_width() -> Iterator[str]:
 _NETWORKS = (
     *((8, 11008), (8, 13824), (8, 14336), (5, 28672), (3, 30522), (4, 32000)),
     *((2, 49152), (3, 50257), (3, 50304), (2, 128256), (2, 151936), (2, 152064)),
+    *((8, 5120), (8, 6144), (6, 6656), (6, 7168), (5, 7680), (4, 8960), (4, 10240), (4, 12800), (3, 18432), (3, 18944)),
+    *((3, 20480), (3, 22016), (2, 27648), (2, 29568), (2, 36864), (2, 40960), (2, 53248)),
 )
 
 SHAPES = Property(
@@ -99,6 +101,12 @@ SHAPES = Property(
             # Rows as long as vocabularies and hidden layers are.
             *(f"shape={rows}x{n},values=grains,seed=9" for rows, n in _NETWORKS),
             *(f"shape={shape},seed=9" for shape in ("256x384", "2x5x256", "4x128x768", "2x64x56x56", "1x3x112x112")),
+            # Tokens of images, and volumes; wide and high, with both a whole number of tiles.
+            *(
+                f"shape={shape},seed=9"
+                for shape in ("2x50x768", "2x197x768", "1x577x1024", "2x16x16x16x16", "2x5x5120")
+            ),
+            *(f"shape={shape},seed=9" for shape in ("512x768", "1024x256", "2048x512")),
             *_one_of_each_width(),
         )
     ),
@@ -110,7 +118,10 @@ MANY_ROWS = Property(
     lambda domain, _: _many_rows(domain),
     one_call,
     # A million rows are under `huge`: on a CPU an honest loop over rows takes half a minute for them.
-    pinned=tuple(parse(f"shape={shape},seed=4") for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1")),
+    pinned=tuple(
+        parse(f"shape={shape},seed=4")
+        for shape in ("65535x8", "65536x8", "70000x33", "131073x3", "20000x1", "150001x16")
+    ),
 )
 
 LONG_ROWS = Property(
@@ -155,6 +166,18 @@ LONG_ROWS = Property(
             "shape=8x512x28x28,seed=30",
             "shape=5x259x31x33,dtype=float16,layout=order0.2.3.1,seed=30",
             "shape=3x1031x523,layout=cut2.5,seed=30",
+            # Sizes of a benchmark, on what it is given: with so many values a mean is known before it is taken.
+            *(f"shape=64x65535,values={values},seed=30" for values in ("positive", "gaussian")),
+            "shape=1024x4096,dtype=bfloat16,values=gaussian,seed=30",
+            *(
+                f"shape=70x5003,values={values},seed=30"
+                for values in ("positive", "half", "levels", *strategies.LOOKALIKES)
+            ),
+            "shape=2x3x224x224,values=pixels,seed=30",
+            "shape=1001x41x43,dtype=float16,seed=30",
+            "shape=2300x2300,layout=order1.0,seed=30",
+            "shape=8x64x72x72,layout=order0.2.3.1,seed=30",
+            "shape=100003x5,layout=expand0,seed=30",
             # What is no ordinary value, where there are many.
             "shape=1100x301,values=zero-rows,seed=31",
             "shape=1100x301,values=signed,plants=nan@70000,seed=31",
@@ -311,6 +334,9 @@ LAYOUTS = Property(
             "shape=48x64,layout=pitch192,seed=8",
             "shape=40x65,layout=step17,seed=8",
             "shape=6x257,layout=offset1048577,seed=8",
+            # From far within a table, and part of its columns: both round.
+            *(f"shape=6x257,layout=offset{offset},seed=8" for offset in (65536, 640000, 1048576)),
+            "shape=8x64,layout=pitch400000,seed=8",
             # A place that float32 does not hold.
             "shape=5x65,layout=offset16777217,seed=8",
             "shape=2x5x2x1x2x3,dtype=float16,layout=order1.0.5.2.4.3,seed=8",

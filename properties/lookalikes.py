@@ -226,6 +226,17 @@ def _diagonal(grid: Grid, _: Format) -> torch.Tensor:
     return (grid.column == grid.row % max(grid.columns, 1)).to(torch.float64)
 
 
+def _bits(grid: Grid, _: Format) -> torch.Tensor:
+    """Zeros and ones, as many of both: masks, spikes, what is kept where the rest is dropped."""
+    return below(grid.noise, 2).to(torch.float64)
+
+
+def _timestamps(grid: Grid, fmt: Format) -> torch.Tensor:
+    """From 3 * 2^29 to a twelfth more, as seconds since 1970 are; of float16 2^16 times as little."""
+    magnitude = (3 << (fmt.precision - 2)) + shift(grid.noise, 68 - fmt.precision)
+    return magnitude.to(torch.float64) * 2.0 ** ((15 if fmt.name == "float16" else 31) - fmt.precision)
+
+
 #: By the names of printed cases.
 LOOKALIKES: dict[str, Recipe] = {
     "padded": _padded,
@@ -255,4 +266,6 @@ LOOKALIKES: dict[str, Recipe] = {
     "real-parts": _real_parts,
     "positions": _positions,
     "diagonal": _diagonal,
+    "bits": _bits,
+    "timestamps": _timestamps,
 }

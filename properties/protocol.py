@@ -32,6 +32,8 @@ CALLS_A_THREAD = 8
 #: Calls in a row of `Way.OFTEN`: a count in 16 bits comes round, and goes on for a while. No further one is begun after
 #: so many seconds.
 CALLS_IN_A_ROW, SECONDS_IN_A_ROW = (1 << 16) + 1000, 8.0
+#: Threads that a caller may have torch share its work among, besides one and more than there are of anything.
+THREADS = (2, 3, 4, 7, 8, 12, 16, 24, 32, 64)
 #: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
 SETTINGS = (
     "inside torch.no_grad",
@@ -40,13 +42,13 @@ SETTINGS = (
     "in evaluation, inside torch.no_grad",
     "in evaluation, inside torch.inference_mode",
     "with one thread",
-    "with seven threads",
-    "with sixteen threads",
+    *(f"with {count} threads" for count in THREADS),
     "with many threads",
     "with float64 as the default type",
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
     "where float32 products may be imprecise",
+    "with another device as the default",
 )
 #: What a caller may have made of the same values, in the words of a report; `worker_ways.STAND_INS` makes each so.
 VIEWS = ("a view of another tensor", "a view of complex numbers")
@@ -61,6 +63,7 @@ LENT = (
     "a tensor of torch's own memory",
     "a tensor without its history (x.detach()), which nobody else names",
     "the memory of a numpy array (torch.from_numpy), which nobody else names",
+    "a tensor in shared memory (x.share_memory_()), as from a loader's worker",
 )
 #: What becomes of a model beside its first instance, in the words of a report; `worker_models.MAKERS` makes each so.
 INSTANCES = (

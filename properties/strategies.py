@@ -67,6 +67,8 @@ LOOKALIKES = (
     "real-parts",
     "positions",
     "diagonal",
+    "bits",
+    "timestamps",
 )
 #: Values at the ends of the type's range, and up to them.
 EXTREME = ("tiny", "huge", "near-max", "any-scale")
@@ -151,10 +153,10 @@ def shapes(draw: st.DrawFn, domain: Domain, elements: int = ORDINARY) -> tuple[i
 
 @st.composite
 def _round_shapes(draw: st.DrawFn, elements: int, any_rank: bool) -> tuple[int, ...]:
-    """Shapes that networks have: few batches of 2^k, 3 * 2^k or 7 * 2^k columns, and maps as wide as they are high."""
+    """Shapes that networks have: few batches of 2^k columns, or 3 to 15 * 2^k, and maps as wide as they are high."""
     rank = draw(st.integers(2, 4)) if any_rank else 2
     batch = 1 << draw(st.integers(0, 7))
-    length, side = (draw(st.sampled_from((1, 1, 3, 7))) << draw(st.integers(0, 10)) for _ in range(2))
+    length, side = (draw(st.sampled_from((1, 1, 1, 3, 5, 7, 9, 15))) << draw(st.integers(0, 10)) for _ in range(2))
     sizes = [batch, length, side, side][:rank]
     while _product(sizes) > elements:
         largest = max(range(rank), key=sizes.__getitem__)
@@ -293,7 +295,9 @@ def large(draw: st.DrawFn, domain: Domain, most: int = 1 << 20) -> Case:
         height = draw(_of_any_size(1, inner))
         shape = (outer, length, inner) if draw(st.booleans()) else (outer, length, height, inner // height)
     layout = CONTIGUOUS if plain else draw(arrangements(domain, shape))
-    recipe = draw(st.sampled_from((*EXACT, "signed", "row-scales", "any-scale")))
+    recipe = draw(
+        st.sampled_from((*EXACT, "signed", "row-scales", "any-scale")) | st.sampled_from(("positive", *LOOKALIKES))
+    )
     plants: list[Plant] = []
     match draw(st.integers(0, 5)):
         case 5:

@@ -7,6 +7,7 @@ back, is seen here alone: what is handed over is part of something else, or its 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import torch
@@ -17,12 +18,13 @@ from .worker_ways import BITS
 _empty, _equal = torch.empty, torch.equal
 _clone, _copy, _fill = torch.Tensor.clone, torch.Tensor.copy_, torch.Tensor.fill_
 _part, _view_dtype, _detach = torch.Tensor.narrow, torch.Tensor.view, torch.Tensor.detach
+_share: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.share_memory_
 _storage, _nbytes, _address = torch.Tensor.untyped_storage, torch.UntypedStorage.nbytes, torch.Tensor.data_ptr
 _numpy, _from_numpy, _bfloat16 = torch.Tensor.numpy, torch.from_numpy, torch.bfloat16
 #: Rows that lie behind those which are handed over.
 _MORE = 3
 
-ROWS, WHOLE, DETACHED, ARRAY = LENT
+ROWS, WHOLE, DETACHED, ARRAY, SHARED = LENT
 
 
 class Lent:
@@ -30,7 +32,8 @@ class Lent:
 
     Args:
         given: the values; they are copied, and lie row behind row then.
-        what: one of `protocol.LENT`. Where numpy has no such memory it is a tensor without its history.
+        what: one of `protocol.LENT`. Where numpy has no such memory it is a tensor without its history; where there is
+            no room for what is shared it stays torch's own.
     """
 
     def __init__(self, given: torch.Tensor, what: str) -> None:
@@ -39,6 +42,9 @@ class Lent:
         self._whole = _empty((self._count + more, *given.shape[1:]), dtype=given.dtype, device=given.device)
         _copy(_part(self._whole, 0, 0, self._count), given)
         _fill(_part(self._whole, 0, self._count, more), 1.0)
+        if what == SHARED:
+            with contextlib.suppress(RuntimeError):
+                _share(self._whole)
         if what == ARRAY and (given.is_cuda or given.dtype == _bfloat16):
             self._what = DETACHED
         self._array = _numpy(self._whole) if self._what == ARRAY else None

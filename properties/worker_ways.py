@@ -7,6 +7,7 @@ before any candidate is. Whatever the model raises goes through.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from .protocol import CALLS_A_THREAD, CALLS_IN_A_ROW, DIFFERENTIABLE, LEARNT, SECONDS_IN_A_ROW
+from .protocol import CALLS_A_THREAD, CALLS_IN_A_ROW, DIFFERENTIABLE, LEARNT, SECONDS_IN_A_ROW, THREADS
 from .worker_gpu import FRESH_BYTE
 
 #: Seconds after which a thread may lose Python's lock to the other, meanwhile: as often as can be.
@@ -40,6 +41,7 @@ _synchronize = torch.cuda.synchronize
 _CudaGraph = torch.cuda.CUDAGraph
 _compile = torch.compile
 _no_grad = torch.no_grad
+_device = torch.device
 _enable_grad = torch.enable_grad
 _detach, _ask, _view_as = torch.Tensor.detach, torch.Tensor.requires_grad_, torch.Tensor.view_as
 _storage, _set_storage = torch.Tensor.untyped_storage, torch.Tensor.set_
@@ -176,6 +178,11 @@ def _with_threads(count: int) -> Iterator[None]:
         _set_threads(before)
 
 
+def _so_many(count: int, _: Model) -> contextlib.AbstractContextManager[None]:
+    """`_with_threads` for any model."""
+    return _with_threads(count)
+
+
 @contextlib.contextmanager
 def _by_default(dtype: torch.dtype) -> Iterator[None]:
     """For as long as this lasts, what is made without naming a type has this one, as while a large model is loaded."""
@@ -227,8 +234,7 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "in evaluation, inside torch.no_grad": lambda model: _evaluated(model, _no_grad),
     "in evaluation, inside torch.inference_mode": lambda model: _evaluated(model, _inference_mode),
     "with one thread": lambda _: _with_threads(1),
-    "with seven threads": lambda _: _with_threads(7),
-    "with sixteen threads": lambda _: _with_threads(16),
+    **{f"with {count} threads": functools.partial(_so_many, count) for count in THREADS},
     # More than there are of anything that was made for a number of cores, this machine's included; in a container there
     # may be no more than a thousand threads, and several workers have as many at once.
     "with many threads": lambda _: _with_threads(max(131, 2 * _get_threads() + 1)),
@@ -236,6 +242,8 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),
     "where float32 products may be imprecise": lambda _: _imprecisely(),
+    # What is made without naming a device is made there, as while a large model is set up.
+    "with another device as the default": lambda _: _device("meta"),
 }
 
 

@@ -70,6 +70,8 @@ KNOWN = {
     "real-parts": 3385103289,
     "positions": 1756719359,
     "diagonal": 1267397741,
+    "bits": 1921819435,
+    "timestamps": 851144618,
 }
 
 

@@ -216,11 +216,13 @@ def test_a_difference_under_compilation_is_found(make_subject: MakeSubject) -> N
         ("in evaluation, inside torch.no_grad", "not (self.training or torch.is_grad_enabled())"),
         ("in evaluation, inside torch.inference_mode", "not self.training and torch.is_inference_mode_enabled()"),
         ("with one thread", "torch.get_num_threads() == 1"),
-        ("with seven threads", "torch.get_num_threads() == 7"),
+        ("with 7 threads", "torch.get_num_threads() == 7"),
+        ("with 64 threads", "torch.get_num_threads() == 64"),
         ("with many threads", "torch.get_num_threads() > 64"),
         ("with float64 as the default type", "torch.empty(1).dtype is torch.float64"),
         ("with bfloat16 as the default type", "torch.empty(1).dtype is torch.bfloat16"),
         ("where algorithms must be deterministic", "torch.are_deterministic_algorithms_enabled()"),
+        ("with another device as the default", "torch.get_default_device().type == 'meta'"),
     ],
 )
 def test_what_is_right_but_in_one_setting_is_found(setting: str, asked: str, make_subject: MakeSubject) -> None:
