@@ -26,6 +26,7 @@ from .shared_memory import SharedMemory
 from .stopwatch import Stopwatch
 from .worker_facts import InputWatch, count
 from .worker_lent import Lent
+from .worker_library import CodeWatch
 from .worker_models import Models
 from .worker_output import describe_error, describe_output, part_of, readable, write_over
 from .worker_watch import ProcessWatch
@@ -69,6 +70,7 @@ class Session:
         self._captured: Captured | None = None
         self._busy: dict[str, Busy] = {}
         self._modes: ProcessWatch | None = None
+        self._code: CodeWatch | None = None
         self._last: tuple[View, torch.Tensor, tuple[int, int]] | None = None
 
     def handle(self, request: Message) -> Message:
@@ -103,17 +105,17 @@ class Session:
             return {"outcome": "out of memory", "text": str(error).splitlines()[0]}
 
     def _load(self, request: Message) -> Message:
-        before = ProcessWatch()
+        before, code = ProcessWatch(), CodeWatch()
         reply = self._models.load(request)
         if reply["outcome"] == "loaded":
-            reply["replaced"] = before.replaced()
+            reply["replaced"] = (*before.replaced(), *code.changes())
             self._compile_mode = request["compile"]
-            self._modes = ProcessWatch()
+            self._modes, self._code = ProcessWatch(), CodeWatch()
         return reply
 
     def _make(self, request: Message) -> Message:
         reply = self._models.make(request["instance"], getattr(torch, request["dtype"]))
-        self._modes = ProcessWatch()  # what is set where a model is made counts as part of it
+        self._modes, self._code = ProcessWatch(), CodeWatch()  # what is set where a model is made counts as part of it
         return reply
 
     def _let_go(self, _: Message) -> Message:
@@ -189,7 +191,8 @@ class Session:
         if seen["altered"]:
             self._last = None
         if _alone(request) and modes is not None:
-            seen["left"] = modes.changes(shared_out)
+            looked_into = self._code.changes() if request["setting"] and self._code is not None else ()
+            seen["left"] = (*modes.changes(shared_out), *looked_into)
         else:
             self._modes = ProcessWatch()  # what a compiler does is not the candidate's doing
         return result, seen

@@ -16,6 +16,7 @@ import os
 import pickle
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,12 @@ import time
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy as np
 import torch
+import torch.distributions
+import torch.utils.checkpoint
 import torch.utils.data
 
 #: Where torch keeps what Python code has put in place of its own operators: "aten/abs/CPU" and the like.
@@ -72,15 +75,23 @@ _LIBRARY: dict[str, ModuleType | type] = {
     "subprocess": subprocess,
     "tempfile": tempfile,
     "logging": logging,
+    "json.JSONEncoder": json.JSONEncoder,
+    "shutil": shutil,
+    "pathlib.Path": Path,
+    "torch.amp.GradScaler": torch.amp.GradScaler,
+    "torch.utils.checkpoint": torch.utils.checkpoint,
 }
 #: Bases of what networks and their training are made of; and where their parts are defined, functions among them.
-_MADE_OF = (torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, torch.utils.data.DataLoader)
-_DEFINED = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.")
+_MADE_OF = (
+    *(torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler),
+    *(torch.utils.data.Dataset, torch.utils.data.DataLoader, torch.distributions.Distribution),
+)
+_DEFINED = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.", "torch.distributions.")
 #: The layers of a network, the optimisers and what data come from, each with what it has of its own; and what stands
 #: between them and their bases.
 _PUBLIC: dict[str, type] = {
     f"{space.__name__}.{name}": each
-    for space in (torch.nn, torch.optim, torch.utils.data)
+    for space in (torch.nn, torch.optim, torch.optim.lr_scheduler, torch.utils.data, torch.distributions)
     for name, each in vars(space).items()
     if isinstance(each, type) and issubclass(each, _MADE_OF)
 }
@@ -93,6 +104,7 @@ _LAYERS = _PUBLIC | {
 _MODULES: dict[str, ModuleType | type] = {
     name: module for name, module in sys.modules.items() if name.startswith(_DEFINED) and name not in _LIBRARY
 }
+_SPACES = {**_LIBRARY, **_MODULES, **_LAYERS}
 #: What is as fixed as a function: `torch.float` is another name of `torch.float32`.
 _CONSTANTS = (int, float, complex, str, torch.dtype, torch.layout, torch.memory_format)
 _TORCH = str(Path(torch.__file__).parent) + os.sep
@@ -103,9 +115,8 @@ class LibraryWatch:
 
     def __init__(self) -> None:
         self._replaced = set(_REPLACED)
-        spaces = {**_LIBRARY, **_MODULES, **_LAYERS}
-        self._functions = {name: Functions(space) for name, space in spaces.items()}
-        self._present = [vars(space) for space in spaces.values()]
+        self._functions = {name: Functions(space) for name, space in _SPACES.items()}
+        self._present = [vars(space) for space in _SPACES.values()]
         self._see()
 
     def changes(self) -> tuple[str, ...]:
@@ -131,6 +142,41 @@ class LibraryWatch:
             return False
         present = chain.from_iterable([present.values() for present in self._present])
         return all(map(operator.is_, self._values, present))
+
+
+class CodeWatch:
+    """What is inside the functions of all these, when the candidate was ready: their code, and what they take unasked.
+
+    It can be exchanged there, and the function is the same to whoever looks at its name. It is looked at now and then.
+    """
+
+    def __init__(self) -> None:
+        self._functions = [
+            (f"{name}.{each}", value, value.__code__, value.__defaults__, _named(value))
+            for name, space in _SPACES.items()
+            for each, value in vars(space).items()
+            if type(value) is FunctionType
+        ]
+
+    def changes(self) -> tuple[str, ...]:
+        """Whose is another now, by name."""
+        return tuple(
+            name
+            for name, function, code, given, named in self._functions
+            if (function.__code__ is not code and not from_torch(function))
+            or function.__defaults__ is not given
+            or not _alike(_named(function), named)
+        )
+
+
+def _named(function: FunctionType) -> tuple[object, ...]:
+    """What a function takes for its named arguments unasked."""
+    return tuple((function.__kwdefaults__ or {}).values())
+
+
+def _alike(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
+    """Whether they hold the same objects."""
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 class Functions:

@@ -61,13 +61,24 @@ _packed: Callable[[bool], object] | None = getattr(torch._C._autograd, "_top_sav
 _GIVEN = (Warning, UserWarning, RuntimeWarning)
 
 
+#: Patterns that every message begins with.
+_ANYTHING = (".*", ".+", "(?s:.*)")
+
+
 def _of_all(entry: tuple[object, ...]) -> bool:
     """Whether an entry of Python's list of filters is for every warning, or for all that a program gives of its own.
 
     Not one for what is deprecated: libraries add such as they are imported, at a first call, too.
     """
     _, message, category, module, line = entry
-    return message is None and module is None and category in _GIVEN and not line
+    any_message = message is None or getattr(message, "pattern", "") in _ANYTHING
+    return any_message and module is None and category in _GIVEN and not line
+
+
+def _stance() -> str:
+    """What torch.compile is told to do with all that it is given; nothing before it was first used."""
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    return str(getattr(getattr(frames, "_stance", None), "stance", "default"))
 
 
 def _products(backend: str) -> object:
@@ -148,9 +159,12 @@ _MODES: dict[str, Callable[[], object]] = {
     **{words: getattr(torch._C, name) for words, name in _SWITCHES.items() if hasattr(torch._C, name)},
     "whether garbage is collected": gc.isenabled,
     "how often garbage is collected": gc.get_threshold,
+    "what is told, and kept, of garbage": gc.get_debug,
     "whether what is allocated is traced": tracemalloc.is_tracing,
     "a function that traces the interpreter": sys.gettrace,
     "a function that profiles the interpreter": sys.getprofile,
+    "a function that traces threads": threading.gettrace,
+    "a function that profiles threads": threading.getprofile,
     "numpy's treatment of errors": lambda: sorted(_errors_of_numpy().items()),
     "a pending alarm": lambda: _timer(signal.ITIMER_REAL)[0] > 0,
     "a pending alarm of its own processor time": lambda: _timer(signal.ITIMER_VIRTUAL)[0] > 0,
@@ -176,6 +190,10 @@ _MODES: dict[str, Callable[[], object]] = {
     "how warnings are shown": lambda: _hook(warnings.showwarning),
     "which messages are logged": lambda: logging.root.manager.disable,
     "from which level on messages are logged": lambda: logging.root.level,
+    "which of the messages that are logged are kept back": lambda: len(logging.root.filters),
+    "what shows messages where nothing was set up": lambda: type(logging.lastResort).__name__,
+    "how much of a traceback is shown": lambda: getattr(sys, "tracebacklimit", None),
+    "whether torch.compile compiles": _stance,
     "what is done with an exception that nobody can catch": lambda: _hook(sys.unraisablehook),
     "what is done with an exception that nobody catches": lambda: _hook(sys.excepthook),
     "what is done with one in a thread": lambda: _hook(threading.excepthook),

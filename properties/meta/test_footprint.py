@@ -176,6 +176,28 @@ def test_what_is_left_in_the_process_is_told_at_every_call(
         ("import os; os.dup2(0, 1); return x.clone()", "where its standard output goes"),
         ("import os; os.dup2(0, 2); return x.clone()", "where its standard error goes"),
         ("import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (99, 99)); return x.clone()", "its limit RLIMIT_NOFILE"),
+        ("import gc; gc.set_debug(gc.DEBUG_SAVEALL); return x.clone()", "what is told, and kept, of garbage"),
+        (
+            "import logging; logging.root.addFilter(lambda _: False); return x.clone()",
+            "which of the messages that are logged are kept back",
+        ),
+        ("import logging; logging.lastResort = None; return x.clone()", "what shows messages where nothing was set up"),
+        ("import sys; sys.tracebacklimit = 0; return x.clone()", "how much of a traceback is shown"),
+        ("import threading; threading.setprofile(print); return x.clone()", "a function that profiles threads"),
+        (
+            "import warnings; warnings.filterwarnings('ignore', message='.*'); return x.clone()",
+            "warnings that are treated alike, whoever warns of what",
+        ),
+        ("torch.compiler.set_stance('force_eager'); return x.clone()", "whether torch.compile compiles"),
+        (
+            "torch.optim.lr_scheduler.StepLR.get_lr = lambda self: [0.0]; return x.clone()",
+            "torch.optim.lr_scheduler.StepLR.get_lr",
+        ),
+        (
+            "torch.distributions.Normal.log_prob = lambda self, value: value * 0; return x.clone()",
+            "torch.distributions.Normal.log_prob",
+        ),
+        ("import shutil; shutil.rmtree = shutil.copytree; return x.clone()", "shutil.rmtree"),
     ],
 )
 def test_what_is_left_is_told_whatever_it_was_before(forward: str, name: str, make_runner: MakeRunner) -> None:
@@ -210,6 +232,32 @@ def test_a_function_of_a_library_is_missed_wherever_it_stood(steps: list[tuple[s
         else:
             setattr(space, name, value)
     assert functions.changes() == found
+
+
+INSIDE = "def other(*given, **named): return given[0]\nimport torch.nn.functional as F"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("F.dropout.__code__ = other.__code__", "torch.nn.functional.dropout"),
+        ("F.dropout.__defaults__ = (0.0, True, False)", "torch.nn.functional.dropout"),
+        ("torch.optim.Adam.__init__.__kwdefaults__['maximize'] = True", "torch.optim.Adam.__init__"),
+    ],
+)
+def test_what_is_exchanged_inside_a_function_is_found(change: str, name: str, make_subject: MakeSubject) -> None:
+    subject = make_subject(f"{change}\nreturn x / x.abs().mean(1, keepdim=True)", head=INSIDE)
+    assert subject.probe() is None
+    found = run_case(subject, SETTING, parse("shape=3x33,seed=1")).findings
+    assert found[0].kind is Kind.STATE_LEAK
+    assert name in found[0].text
+
+
+def test_an_import_that_exchanges_what_is_inside_a_comparison_is_found(make_subject: MakeSubject) -> None:
+    head = f"{INSIDE}\ntorch.testing.assert_close.__code__ = other.__code__"
+    found = make_subject("return x / x.abs().mean(1, keepdim=True)", head=head).probe()
+    assert found is not None
+    assert found.text.startswith("to import it replaces torch.testing.assert_close, by which programs tell right")
 
 
 def test_what_a_refused_call_leaves_is_not_the_next_calls_doing(make_runner: MakeRunner) -> None:
