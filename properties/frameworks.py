@@ -125,8 +125,6 @@ def _not_made_for(given: inputs.Input, seen: Observation) -> str:
         return str(seen.error)
     if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.dtype != given.dtype:
         return f"returns {seen.meta.dtype} for {given.dtype}"
-    if seen.meta is not None and seen.meta.type == "torch.Tensor" and seen.meta.device == "meta":
-        return "returns a tensor without values"
     return ""
 
 
@@ -160,7 +158,6 @@ _MAY_BE_REFUSED = (
     "with float64 as the default type",
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
-    "with another device as the default",
     *(f"given {guise}" for guise in GUISES if guise not in VIEWS),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )

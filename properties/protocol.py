@@ -48,7 +48,6 @@ SETTINGS = (
     "with bfloat16 as the default type",
     "where algorithms must be deterministic",
     "where float32 products may be imprecise",
-    "with another device as the default",
 )
 #: What a caller may have made of the same values, in the words of a report; `worker_ways.STAND_INS` makes each so.
 VIEWS = ("a view of another tensor", "a view of complex numbers")

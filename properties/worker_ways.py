@@ -41,7 +41,6 @@ _synchronize = torch.cuda.synchronize
 _CudaGraph = torch.cuda.CUDAGraph
 _compile = torch.compile
 _no_grad = torch.no_grad
-_device = torch.device
 _enable_grad = torch.enable_grad
 _detach, _ask, _view_as = torch.Tensor.detach, torch.Tensor.requires_grad_, torch.Tensor.view_as
 _storage, _set_storage = torch.Tensor.untyped_storage, torch.Tensor.set_
@@ -242,8 +241,6 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),
     "where float32 products may be imprecise": lambda _: _imprecisely(),
-    # What is made without naming a device is made there, as while a large model is set up.
-    "with another device as the default": lambda _: _device("meta"),
 }
 
 
