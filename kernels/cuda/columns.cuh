@@ -29,8 +29,13 @@ enum class Units {
 };
 
 // Blocks an SM that the registers must leave room for. (Aligned vectors of 16 bits with three: 148 us, not 126, for
-// 256 x 128 x 56 x 56 bf16 on an H200, whose tiles of 32 KB leave room for more.)
-template <Units kUnits> constexpr int kColumnBlocks = kUnits == Units::kShifted ? 3 : 4;
+// 256 x 128 x 56 x 56 bf16 on an H200, whose tiles of 32 KB leave room for more; sm_120 has no registers for four.)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+template <typename T> constexpr bool kFourBlocks = sizeof(T) > 2;
+#else
+template <typename T> constexpr bool kFourBlocks = true;
+#endif
+template <typename T, Units kUnits> constexpr int kColumnBlocks = kUnits == Units::kShifted || !kFourBlocks<T> ? 3 : 4;
 
 struct ColumnArgs {
   void const* in;
@@ -84,7 +89,7 @@ template <typename Sum> struct TileSums {
 };
 
 template <typename T, Units kUnits, Keep kRead>
-__global__ void __launch_bounds__(kColumnThreads, kColumnBlocks<kUnits>) column_tiles(ColumnArgs const args) {
+__global__ void __launch_bounds__(kColumnThreads, (kColumnBlocks<T, kUnits>)) column_tiles(ColumnArgs const args) {
   using Sum = SumOf<T>;
   using U = Unit<T, kUnits != Units::kElements>;
   constexpr int kRows = U::kRows;
