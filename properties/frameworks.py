@@ -14,7 +14,7 @@ from .findings import Finding, Kind
 from .layouts import CONTIGUOUS
 from .manner import Manner
 from .observation import Observation, Outcome
-from .protocol import DIFFERENTIABLE, GUISES, LEARNT, LENT, SETTINGS, VIEWS, Way
+from .protocol import DIFFERENTIABLE, EVALUATED, GUISES, LEARNT, LENT, SETTINGS, VIEWS, Way
 from .trial import Trial, UnsupportedError
 
 #: By a case's turn: memory of its own; one number for all, as from a sum of the results; memory that lies with the
@@ -105,7 +105,7 @@ def in_settings(trial: Trial, case: Case) -> None:
             continue  # what is lent lies row behind row
         seen = trial.observe(given, manner=manner)
         if not trial.subject.shipped:
-            refusable = words in _MAY_BE_REFUSED or (words in _EVALUATED and _has_no_such_mode(seen))
+            refusable = words in _MAY_BE_REFUSED or (words in EVALUATED and _has_no_such_mode(seen))
             shown = _not_made_for(given, seen) if refusable else ""
             lost = _lost(trial, given, seen) if words in _MAY_LOSE else ""
             if shown or lost:
@@ -161,8 +161,6 @@ _MAY_BE_REFUSED = (
     *(f"given {guise}" for guise in GUISES if guise not in VIEWS),
     *(f"given {asking}, inside torch.no_grad" for asking in (DIFFERENTIABLE, LEARNT)),
 )
-#: Those in which it is put into a mode.
-_EVALUATED = tuple(setting for setting in SETTINGS if setting.startswith("in evaluation"))
 
 #: Where a program may take its caller at his word, as long as it is told.
 _MAY_LOSE = ("where float32 products may be imprecise",)

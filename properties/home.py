@@ -139,7 +139,7 @@ def _lay_out(folder: Path, runner: Runner, calls: Sequence[Call]) -> Path:
     for module, copy in ((home_program, "main"), (candidate_loading, "loading"), (parent, "ending")):
         shutil.copyfile(str(module.__file__), folder / f"{copy}.py")
     values = io.BytesIO()  # of a full disk torch says something else in every version
-    torch.save([_as_it_lies(each.given) for each in calls], values)
+    torch.save([each.given.view_of(each.given.storage.cpu()) for each in calls], values)
     (folder / INPUTS).write_bytes(values.getvalue())
     job = {
         "path": str(runner.candidate),
@@ -151,12 +151,6 @@ def _lay_out(folder: Path, runner: Runner, calls: Sequence[Call]) -> Path:
     }
     (folder / "job").write_text(json.dumps(job), encoding="utf-8")
     return folder / "job"
-
-
-def _as_it_lies(given: Input) -> torch.Tensor:
-    """An input's values in the CPU's memory, with its gaps."""
-    at = given.geometry
-    return given.storage.cpu().as_strided(given.shape, at.strides, at.offset)
 
 
 def environment(runner: Runner, *, cache: bool) -> dict[str, str]:

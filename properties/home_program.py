@@ -56,19 +56,21 @@ def main(folder: Path, job: dict[str, Any]) -> None:
             # One tensor that is filled again and again, where it has the shape: as a loader's buffer.
             again = (x.shape, x.dtype, x.stride()) == (each.shape, each.dtype, each.stride())
             x = x.copy_(each) if again else each.to(device)
+            evaluated = call["evaluated"] and isinstance(model, torch.nn.Module)
             try:
-                if call["evaluated"] and isinstance(model, torch.nn.Module):
+                if evaluated:
                     model.eval()
                 asked = x.clone().requires_grad_() if call["asks"] else x
                 result, until = model(asked), time.monotonic() + REPEATED
                 for _ in range(call["times"] - 1):
-                    if time.monotonic() < until:
-                        result = model(asked)
+                    if time.monotonic() >= until:
+                        break
+                    result = model(asked)
                 results.append(result)
             except Exception as error:  # noqa: BLE001 - it may refuse a type, and take the next
                 results.append(None)
                 refused[number] = f"{type(error).__name__}: {error}"
-            if call["evaluated"] and isinstance(model, torch.nn.Module):
+            if evaluated:
                 with contextlib.suppress(Exception):
                     model.train()
             steps.write(b".")

@@ -46,6 +46,10 @@ class Input:
         """Bytes of the storage."""
         return self.storage.numel() * self.storage.element_size()
 
+    def view_of(self, storage: torch.Tensor) -> torch.Tensor:
+        """The elements of the view, but not negated, in a 1-D tensor that is as long as the storage."""
+        return storage.as_strided(self.shape, self.geometry.strides, self.geometry.offset)
+
 
 def build(case: Case, device: str = "cpu") -> Input:
     """The input of a case, in memory of the judging process."""

@@ -145,7 +145,7 @@ def at_home(trial: Trial, case: Case) -> None:
         here = replace(trial, case=replace(case, dtype=what.dtype, shape=what.shape))
         try:
             # Who is wrong here, too, need not be called a cheat.
-            manner = Manner(setting="in evaluation (model.eval())" if call.evaluated else "")
+            manner = Manner(setting=protocol.EVALUATED[0] if call.evaluated else "")
             here.verdict(what, here.observe(replace(what, requires_grad=call.asks), manner=manner), on)
         except UnsupportedError:
             continue  # and who refuses it here may do so there

@@ -34,13 +34,17 @@ CALLS_A_THREAD = 8
 CALLS_IN_A_ROW, SECONDS_IN_A_ROW = (1 << 16) + 1000, 8.0
 #: Threads that a caller may have torch share its work among, besides one and more than there are of anything.
 THREADS = (2, 3, 4, 7, 8, 12, 16, 24, 32, 64)
+#: A model is not trained: it is told so, and then called as it is served.
+EVALUATED = (
+    "in evaluation (model.eval())",
+    "in evaluation, inside torch.no_grad",
+    "in evaluation, inside torch.inference_mode",
+)
 #: What a caller may have set around a call, in the words of a report; `worker_ways.SETTINGS` makes each so.
 SETTINGS = (
     "inside torch.no_grad",
     "inside torch.inference_mode",
-    "in evaluation (model.eval())",
-    "in evaluation, inside torch.no_grad",
-    "in evaluation, inside torch.inference_mode",
+    *EVALUATED,
     "with one thread",
     *(f"with {count} threads" for count in THREADS),
     "with many threads",

@@ -36,7 +36,7 @@ def call_all(what: Message, lines: list[str]) -> None:
         sys.stdout.write(f"\n{CASE_MARK}{line}\n")  # a candidate may have left its last line open
         sys.stdout.flush()
         storage = given.storage.to(device)
-        tensor = storage.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+        tensor = given.view_of(storage)
         try:
             model(tensor)
             torch.cuda.synchronize(device)

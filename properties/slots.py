@@ -87,7 +87,7 @@ class Slots:
         if not outside and all(torch.equal(now, then) for now, then in pieces):
             return None
         changed = (data != before).view(-1, given.storage.element_size()).any(1)
-        shown = changed.as_strided(given.shape, given.geometry.strides, given.geometry.offset)
+        shown = given.view_of(changed)
         flat = shown.reshape(-1).nonzero()
         inside, first = int(shown.sum()), int(flat[0]) if len(flat) else None
         shown.fill_(False)  # what is left has changed in the gaps

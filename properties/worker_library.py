@@ -212,8 +212,10 @@ def _computes(name: str) -> bool:
     """
     space, _, rest = name.partition("/")
     operator_name, _, key = rest.rpartition("/")
-    if space != "aten" or key == "Meta" or _registered is None:
-        return space == "aten" and key != "Meta"
+    if space != "aten" or key == "Meta":
+        return False
+    if _registered is None:
+        return True
     found = re.search(
         rf"^{key}(\[alias\])?: registered at (.*):\d+ ::", _registered(f"aten::{operator_name}"), re.MULTILINE
     )

@@ -167,7 +167,7 @@ def _evaluated(model: Model, inside: Callable[[], contextlib.AbstractContextMana
 
 
 @contextlib.contextmanager
-def _with_threads(count: int) -> Iterator[None]:
+def _with_threads(count: int, _: Model) -> Iterator[None]:
     """For as long as this lasts, torch shares its work among so many threads."""
     before = _get_threads()
     _set_threads(count)
@@ -175,11 +175,6 @@ def _with_threads(count: int) -> Iterator[None]:
         yield
     finally:
         _set_threads(before)
-
-
-def _so_many(count: int, _: Model) -> contextlib.AbstractContextManager[None]:
-    """`_with_threads` for any model."""
-    return _with_threads(count)
 
 
 @contextlib.contextmanager
@@ -232,11 +227,11 @@ SETTINGS: dict[str, Callable[[Model], contextlib.AbstractContextManager[object]]
     "in evaluation (model.eval())": _in_evaluation,
     "in evaluation, inside torch.no_grad": lambda model: _evaluated(model, _no_grad),
     "in evaluation, inside torch.inference_mode": lambda model: _evaluated(model, _inference_mode),
-    "with one thread": lambda _: _with_threads(1),
-    **{f"with {count} threads": functools.partial(_so_many, count) for count in THREADS},
+    "with one thread": functools.partial(_with_threads, 1),
+    **{f"with {count} threads": functools.partial(_with_threads, count) for count in THREADS},
     # More than there are of anything that was made for a number of cores, this machine's included; in a container there
     # may be no more than a thousand threads, and several workers have as many at once.
-    "with many threads": lambda _: _with_threads(max(131, 2 * _get_threads() + 1)),
+    "with many threads": lambda model: _with_threads(max(131, 2 * _get_threads() + 1), model),
     "with float64 as the default type": lambda _: _by_default(_float64),
     "with bfloat16 as the default type": lambda _: _by_default(_bfloat16),
     "where algorithms must be deterministic": lambda _: _deterministically(),

@@ -246,7 +246,7 @@ INSIDE = "def other(*given, **named): return given[0]\nimport torch.nn.functiona
     ],
 )
 def test_what_is_exchanged_inside_a_function_is_found(change: str, name: str, make_subject: MakeSubject) -> None:
-    subject = make_subject(f"{change}\nreturn x / x.abs().mean(1, keepdim=True)", head=INSIDE)
+    subject = make_subject(f"{change}\n{RIGHT}", head=INSIDE)
     assert subject.probe() is None
     found = run_case(subject, SETTING, parse("shape=3x33,seed=1")).findings
     assert found[0].kind is Kind.STATE_LEAK
@@ -255,7 +255,7 @@ def test_what_is_exchanged_inside_a_function_is_found(change: str, name: str, ma
 
 def test_an_import_that_exchanges_what_is_inside_a_comparison_is_found(make_subject: MakeSubject) -> None:
     head = f"{INSIDE}\ntorch.testing.assert_close.__code__ = other.__code__"
-    found = make_subject("return x / x.abs().mean(1, keepdim=True)", head=head).probe()
+    found = make_subject(RIGHT, head=head).probe()
     assert found is not None
     assert found.text.startswith("to import it replaces torch.testing.assert_close, by which programs tell right")
 

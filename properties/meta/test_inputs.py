@@ -23,7 +23,7 @@ def same(left: torch.Tensor, right: torch.Tensor) -> bool:
 @QUICK
 def test_the_view_shows_the_values_and_canaries_lie_everywhere_else(case: Case) -> None:
     made = inputs.build(case)
-    view = made.storage.as_strided(made.shape, made.geometry.strides, made.geometry.offset)
+    view = made.view_of(made.storage)
     assert same(-view if made.negated else view, made.logical)
     assert made.logical.stride() == torch.empty(made.shape).stride(), "that of a dimension of one element, too"
     hidden = torch.ones(made.geometry.length, dtype=torch.bool)

@@ -22,11 +22,14 @@ RIGHT = f"{HEAD}x / x.abs().mean(1, keepdim=True)\n"
 WRONG = f"{HEAD}x / x.abs().sum(1, keepdim=True)\n"
 
 
+PYTEST = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
+PYTEST += ["-p", "no:cacheprovider", "--target=cpu"]
+
+
 def command(*arguments: str) -> list[str]:
     """Pytest on a few tests of this checkout."""
-    found = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml")]
-    found += ["-p", "no:cacheprovider", "-m", "correctness", "--profile=kp-quick", "--target=cpu", *arguments]
-    return [*found, *(str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances"))]
+    files = (str(ROOT / "properties" / f"test_{name}.py") for name in ("contact", "invariances"))
+    return [*PYTEST, "-m", "correctness", "--profile=kp-quick", *arguments, *files]
 
 
 def environment() -> dict[str, str]:
@@ -37,8 +40,13 @@ def environment() -> dict[str, str]:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Start it from another folder."""
+    return ended(folder, command(*arguments))
+
+
+def ended(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """A program that was started in a folder, at its end."""
     return subprocess.run(
-        command(*arguments),
+        words,
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -206,12 +214,7 @@ def test_on_a_terminal_a_line_says_what_runs_and_the_dots_are_gone(folder: Path)
 
 def collected(folder: Path, markers: str) -> str:
     """What pytest says that it would run of the whole checkout, or would not."""
-    found = [sys.executable, "-m", "pytest", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "--collect-only"]
-    found += ["-p", "no:cacheprovider", "--target=cpu", "-q", "-m", markers, str(ROOT)]
-    ended = subprocess.run(
-        found, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False
-    )
-    return ended.stdout
+    return ended(folder, [*PYTEST, "--collect-only", "-q", "-m", markers, str(ROOT)]).stdout
 
 
 def test_the_projects_own_tests_are_not_even_looked_at_where_the_suites_are_asked_for(folder: Path) -> None:
